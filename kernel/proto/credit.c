@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Credits: a message is sent only if the peer has a receive posted for it.
+ *
+ * 1. Every message costs one credit at its receiver: a SEND, and a WRITE that
+ *    carries an immediate. The pieces of a transfer before its last cost
+ *    nothing; the transfer's credit is spent when it begins.
+ * 2. A credit is owed to the peer once the receive is posted again. That never
+ *    waits for the application, so credits say nothing about its pace.
+ * 3. Every SEND carries all credits that are owed.
+ * 4. Data must leave two credits, control one. Only an explicit CREDIT may use
+ *    the last: with it the peer always learns of the credits that it owns.
+ * 5. CREDIT is sent when half of our receives are owed, but no less than two:
+ *    a CREDIT costs one itself, and at one owed two idle peers would exchange
+ *    them for ever.
+ * 6. A peer that sends without a credit, or returns more than we spent, breaks
+ *    the rules.
+ */
+#include "private.h"
+
+/* Rule 4. */
+#define RESERVE_DATA	2
+#define RESERVE_CONTROL	1
+
+void exs_credit_init(struct exs_engine *e)
+{
+	e->credits.total = e->config.ours.credits;
+	e->credits.granted = e->credits.total;
+	e->credits.peer_total = e->config.peer.credits;
+	e->credits.have = e->credits.peer_total;
+}
+
+bool exs_credit_for_control(const struct exs_engine *e)
+{
+	u16 reserve = exs_rule(RESERVE) && exs_rule(RESERVE_CONTROL) ?
+		      RESERVE_CONTROL : 0;
+
+	return e->credits.have > reserve;
+}
+
+bool exs_credit_for_data(struct exs_engine *e)
+{
+	u16 reserve = exs_rule(RESERVE) ? RESERVE_DATA : 0;
+
+	if (e->credits.have > reserve) {
+		e->credits.stalled = false;
+		return true;
+	}
+	return exs_stalled(&e->credits.stalled, &e->stats.credit_stalls);
+}
+
+bool exs_credit_due(const struct exs_engine *e)
+{
+	u16 batch = exs_rule(CREDIT_BATCH) ? max(2, e->credits.total / 2) : 1;
+
+	return e->credits.have && (e->credits.owed >= batch || e->credits.greet);
+}
+
+void exs_credit_spend(struct exs_engine *e)
+{
+	e->credits.have--;
+}
+
+/* For the header of a SEND that is about to go. */
+u16 exs_credit_take_owed(struct exs_engine *e)
+{
+	u16 owed = e->credits.owed;
+
+	e->credits.owed = 0;
+	e->credits.granted += owed;
+	return owed;
+}
+
+/* A message arrived: the peer spent one. */
+int exs_credit_arrived(struct exs_engine *e)
+{
+	if (!e->credits.granted)
+		return -EPROTO;
+	e->credits.granted--;
+	return 0;
+}
+
+/* A header carried @n. */
+int exs_credit_returned(struct exs_engine *e, u16 n)
+{
+	if (n > e->credits.peer_total - e->credits.have)
+		return -EPROTO;
+	e->credits.have += n;
+	return 0;
+}
+
+void exs_engine_reposted(struct exs_engine *e)
+{
+	if (e->credits.owed + e->credits.granted < e->credits.total)
+		e->credits.owed++;
+}
+
+void exs_engine_greet(struct exs_engine *e)
+{
+	e->credits.greet = true;
+}

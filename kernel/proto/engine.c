@@ -1,0 +1,325 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * The engine's public face: what does not depend on the socket type, and the
+ * order in which things are transmitted.
+ */
+#include "private.h"
+
+void exs_engine_init(struct exs_engine *e, const struct exs_engine_config *config)
+{
+	bool stream = config->ours.socktype == EXS_WIRE_STREAM;
+
+	memset(e, 0, sizeof(*e));
+	e->ops = stream ? &exs_stream_ops : &exs_message_ops;
+	e->config = *config;
+	exs_engine_tune(e, config->eager_max, EXS_ADVERTS_MAX);
+	e->space = stream ? 0 : config->peer.eager_space;
+	e->held.limit = min_t(u16, config->ours.max_adverts, EXS_ADVERTS_MAX);
+	e->held.seg_limit = min_t(u16, config->ours.max_segs, EXS_HELD_SEGS_MAX);
+	INIT_LIST_HEAD(&e->sends);
+	INIT_LIST_HEAD(&e->receives);
+	INIT_LIST_HEAD(&e->done_rcv);
+	INIT_LIST_HEAD(&e->done_snd);
+	exs_credit_init(e);
+}
+
+void exs_engine_tune(struct exs_engine *e, u32 eager_max, u32 adverts_max)
+{
+	e->config.eager_max = min_t(u32, eager_max, EXS_WIRE_DATA_MAX);
+	e->adverts_max = min3(adverts_max, (u32)e->config.peer.max_adverts,
+			      (u32)EXS_ADVERTS_MAX);
+}
+
+static bool is_stream(const struct exs_engine *e)
+{
+	return e->ops == &exs_stream_ops;
+}
+
+/* Count that something begins to wait; for "return exs_stalled()". */
+bool exs_stalled(bool *stalled, u64 *count)
+{
+	if (!*stalled)
+		(*count)++;
+	*stalled = true;
+	return false;
+}
+
+/* ---- sends ---- */
+
+void exs_snd_end(struct exs_engine *e, struct exs_snd *snd, int err)
+{
+	snd->err = err;
+	snd->gate = false;
+	list_move_tail(&snd->node, &e->done_snd);
+}
+
+/* Why this send ends before it begins, if it does. */
+static int snd_refused(const struct exs_engine *e, const struct exs_snd *snd)
+{
+	if (e->err)
+		return e->err;
+	if (e->fin_wanted)
+		return -EPIPE;
+	return !is_stream(e) && snd->len > EXS_MESSAGE_MAX ? -EMSGSIZE : 0;
+}
+
+void exs_engine_send(struct exs_engine *e, struct exs_snd *snd)
+{
+	int err = snd_refused(e, snd);
+
+	snd->taken = 0;
+	snd->err = 0;
+	list_add_tail(&snd->node, &e->sends);
+	if (err || (is_stream(e) && !snd->len && !snd->gate))
+		exs_snd_end(e, snd, err);
+}
+
+void exs_engine_send_before(struct exs_engine *e, struct exs_snd *snd,
+			    struct exs_snd *gate)
+{
+	snd->taken = 0;
+	snd->err = 0;
+	list_add_tail(&snd->node, &gate->node);
+}
+
+void exs_engine_open(struct exs_engine *e, struct exs_snd *gate)
+{
+	exs_snd_end(e, gate, 0);
+}
+
+bool exs_engine_cancel_snd(struct exs_engine *e, struct exs_snd *snd)
+{
+	bool whole = is_stream(e) && snd->taken == snd->len && !snd->gate;
+
+	if (list_empty(&snd->node) || whole)
+		return false;
+	if (snd->err)
+		return true;	/* on the done list already */
+	if (e->write.snd == snd) {
+		e->write.cancelled = true;
+		list_del_init(&snd->node);
+	} else {
+		exs_snd_end(e, snd, -ECANCELED);
+	}
+	return true;
+}
+
+void exs_engine_shutdown(struct exs_engine *e)
+{
+	e->fin_wanted = true;
+}
+
+/* ---- receives ---- */
+
+void exs_engine_recv(struct exs_engine *e, struct exs_rcv *rcv)
+{
+	rcv->filled = 0;
+	rcv->base = 0;
+	rcv->window = 0;
+	rcv->err = 0;
+	rcv->flags &= EXS_RCV_WAITALL | EXS_RCV_DIRECT | EXS_RCV_READER;
+	list_add_tail(&rcv->node, &e->receives);
+	if (is_stream(e) && !rcv->len)
+		exs_rcv_end(e, rcv, 0);
+	e->ops->settle(e);
+}
+
+void exs_engine_remove_reader(struct exs_engine *e, struct exs_rcv *rcv)
+{
+	list_del_init(&rcv->node);
+}
+
+/* ---- ends ---- */
+
+struct exs_rcv *exs_engine_next_rcv_done(struct exs_engine *e)
+{
+	struct exs_rcv *rcv;
+
+	rcv = list_first_entry_or_null(&e->done_rcv, struct exs_rcv, node);
+	if (rcv)
+		list_del_init(&rcv->node);
+	return rcv;
+}
+
+struct exs_snd *exs_engine_next_snd_done(struct exs_engine *e)
+{
+	struct exs_snd *snd;
+
+	snd = list_first_entry_or_null(&e->done_snd, struct exs_snd, node);
+	if (snd)
+		list_del_init(&snd->node);
+	return snd;
+}
+
+void exs_engine_fail(struct exs_engine *e, int err)
+{
+	struct exs_snd *snd, *next_snd;
+
+	if (!e->err)
+		e->err = err;
+	/* Committed whole, but its last piece was never handed out. */
+	if (e->write.snd && list_empty(&e->write.snd->node))
+		exs_snd_end(e, e->write.snd, e->err);
+	e->write.snd = NULL;
+	list_for_each_entry_safe(snd, next_snd, &e->sends, node)
+		exs_snd_end(e, snd, e->err);
+	exs_rcv_void_all(e);
+	e->ops->settle(e);
+}
+
+/* ---- transmission ---- */
+
+/* Make @tx a SEND with every credit that is owed; costs one. True, always. */
+bool exs_tx_message(struct exs_engine *e, struct exs_tx *tx, u8 type)
+{
+	tx->kind = EXS_TX_MESSAGE;
+	tx->rcv = NULL;
+	tx->snd = NULL;
+	tx->offset = 0;
+	tx->len = 0;
+	tx->imm = 0;
+	tx->last = false;
+	tx->snd_done = false;
+	tx->nsegs = 0;
+
+	tx->msg.type = type;
+	tx->msg.flags = 0;
+	tx->msg.credits = exs_credit_take_owed(e);
+	tx->msg.a = 0;
+	tx->msg.b = 0;
+	tx->msg.c = 0;
+	tx->msg.nsegs = 0;
+	tx->msg.data = NULL;
+	tx->msg.len = 0;
+	exs_credit_spend(e);
+	return true;
+}
+
+static bool tx_answer(struct exs_engine *e, struct exs_tx *tx)
+{
+	if (!e->answer_due || !exs_credit_for_control(e))
+		return false;
+	e->answer_due = false;
+	exs_tx_message(e, tx, EXS_MSG_ANSWER);
+	tx->msg.a = e->answer_phase;
+	tx->msg.b = e->sp;
+	if (!exs_rule(ONE_STEP) && e->answer_phase == e->ps)
+		e->ps++;
+	return true;
+}
+
+static bool tx_credit(struct exs_engine *e, struct exs_tx *tx)
+{
+	if (!exs_credit_due(e))
+		return false;
+	e->credits.greet = false;
+	e->stats.credits_sent++;
+	return exs_tx_message(e, tx, EXS_MSG_CREDIT);
+}
+
+/* The last thing of all to be sent, but for what the receiver in us says. */
+bool exs_tx_fin(struct exs_engine *e, struct exs_tx *tx)
+{
+	if (!e->fin_wanted || e->fin_sent)
+		return false;
+	if (exs_snd_head(e) && exs_rule(FIN_LAST))
+		return false;
+	e->fin_sent = true;
+	exs_held_forget(e);
+	return exs_tx_message(e, tx, EXS_MSG_FIN);
+}
+
+bool exs_engine_next_tx(struct exs_engine *e, u32 max, struct exs_tx *tx)
+{
+	if (e->err)
+		return false;
+	if (e->write.snd)
+		return exs_write_next(e, max, tx);
+	if (!exs_rule(ONE_STEP) && e->ops->data(e, max, tx))
+		return true;
+	if (tx_answer(e, tx) || tx_credit(e, tx))
+		return true;
+	/* Nothing may pass an ANSWER that waits for its credit. */
+	if (e->answer_due)
+		return false;
+	if (exs_credit_for_control(e) && e->ops->control(e, tx))
+		return true;
+	return e->ops->data(e, max, tx);
+}
+
+/* ---- arrival ---- */
+
+int exs_rx_ignore(struct exs_engine *e, const struct exs_msg *msg,
+		  struct exs_rcv **rcv)
+{
+	return 0;
+}
+
+static int rx_imm(struct exs_engine *e, u32 imm)
+{
+	return e->ops->rx_imm(e, exs_imm_kind(imm), exs_imm_len(imm));
+}
+
+static int rx_msg(struct exs_engine *e, const struct exs_msg *msg, struct exs_rcv **rcv)
+{
+	int err = exs_credit_returned(e, msg->credits);
+
+	if (err)
+		return err;
+	if (msg->type == EXS_MSG_WRITTEN)
+		return rx_imm(e, msg->a);
+	if (msg->type > EXS_MSG_MAX || !e->ops->rx[msg->type])
+		return -EPROTO;
+	return e->ops->rx[msg->type](e, msg, rcv);
+}
+
+int exs_engine_rx_msg(struct exs_engine *e, const struct exs_msg *msg,
+		      struct exs_rcv **rcv)
+{
+	int err;
+
+	*rcv = NULL;
+	if (e->err)
+		return e->err;
+	err = exs_credit_arrived(e);
+	if (!err)
+		err = rx_msg(e, msg, rcv);
+	if (!err)
+		e->ops->settle(e);
+	return err;
+}
+
+int exs_engine_rx_imm(struct exs_engine *e, u32 imm)
+{
+	int err;
+
+	if (e->err)
+		return e->err;
+	err = exs_credit_arrived(e);
+	if (!err)
+		err = rx_imm(e, imm);
+	if (!err)
+		e->ops->settle(e);
+	return err;
+}
+
+/* ---- for poll() ---- */
+
+bool exs_engine_eof(const struct exs_engine *e)
+{
+	return e->fin_rcvd && !e->used;
+}
+
+u32 exs_engine_readable(const struct exs_engine *e)
+{
+	if (e->used || is_stream(e))
+		return e->used;
+	return e->announced ? e->announced_len : 0;
+}
+
+bool exs_engine_enough(const struct exs_engine *e, u32 lowat)
+{
+	u32 n = exs_engine_readable(e);
+
+	return n && (!is_stream(e) || n >= min(lowat, e->ring / 2));
+}

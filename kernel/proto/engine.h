@@ -1,0 +1,477 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * The protocol engine: one per connection, pure logic.
+ *
+ * It is told what the program wants (send, recv, cancel, shutdown) and what
+ * arrived (messages, immediates). It answers with three kinds of work that its
+ * owner pulls from it, each until there is none:
+ *
+ *   exs_engine_next_tx()    something to transmit, when the send queue has room
+ *   exs_engine_next_copy()  bytes to copy from the ring into a receive
+ *   exs_engine_next_done()  a receive or send that ended
+ *
+ * It never allocates, sleeps, or calls out. All calls for one engine are
+ * serialised by the owner (struct exs_conn: its spinlock).
+ *
+ * stream.c holds the rules of byte streams, message.c those of messages,
+ * credit.c those of credits. held.c is what both know about the peer's adverts
+ * and transfers into them, receive.c about our own receives and adverts.
+ * engine.c is the public face.
+ */
+#ifndef EXS_PROTO_ENGINE_H
+#define EXS_PROTO_ENGINE_H
+
+#include "wire.h"
+
+#define EXS_ADVERTS_MAX		16	/* adverts held from the peer          */
+#define EXS_HELD_SEGS_MAX	64	/* their segments, all together        */
+
+/* Flags of struct exs_rcv. The first three are the submitter's. */
+#define EXS_RCV_WAITALL		0x01	/* ends only when full, at EOF, on error */
+#define EXS_RCV_DIRECT		0x02	/* may be advertised                     */
+#define EXS_RCV_READER		0x04	/* a plain recv(): holds a place in the
+					 * order, copies the bytes itself        */
+#define EXS_RCV_ADVERTISED	0x10	/* the peer may write into it            */
+#define EXS_RCV_CANCEL		0x20	/* waits for the answer to a revoke      */
+#define EXS_RCV_COPYING		0x40	/* exs_engine_next_copy() named it       */
+#define EXS_RCV_TRUNCATED	0x80	/* the message was longer                */
+#define EXS_RCV_EOF		0x100	/* ended by FIN                          */
+#define EXS_RCV_ENDED		0x200	/* on the done list, or taken from it    */
+
+/**
+ * struct exs_rcv - a receive
+ * @node: the engine's
+ * @len: bytes wanted
+ * @filled: bytes there
+ * @window: bytes of it that the present advert covers, from @base
+ * @base: @filled when the present advert was made
+ * @max_window: most bytes that one advert can cover (the owner's, from the
+ *	memory keys that it holds for this receive); seqpacket: all of @len, a
+ *	message goes into one advert
+ * @max_segs: most segments that one advert can need (the owner's); 1 to
+ *	EXS_WIRE_SEGS_MAX, or it is not advertised
+ * @flags: EXS_RCV_*
+ * @err: 0 or a negative errno, set when it ends
+ */
+struct exs_rcv {
+	struct list_head node;
+	u64 len;
+	u64 filled;
+	u64 base;
+	u32 window;
+	u32 max_window;
+	u32 max_segs;
+	u32 flags;
+	int err;
+};
+
+/**
+ * struct exs_snd - a send
+ * @node: the engine's
+ * @len: bytes; 0 is a valid message, never a valid piece of stream
+ * @max_piece: most bytes of it in one EXS_TX_WRITE (the owner's, at least 4096),
+ *	0: as many as exs_engine_next_tx() is asked for
+ * @taken: bytes handed to transmission, or committed to it
+ * @err: 0 or a negative errno, set when it ends without having been sent whole
+ * @gate: it has no bytes and is not sent: it keeps a place in the order for sends
+ *	that are not there yet, and holds up those behind it. Cleared as it ends.
+ */
+struct exs_snd {
+	struct list_head node;
+	u64 len;
+	u32 max_piece;
+	u64 taken;
+	int err;
+	bool gate;
+};
+
+enum exs_tx_kind {
+	EXS_TX_MESSAGE,		/* SEND of tx->msg                                  */
+	EXS_TX_ADVERT,		/* the same; the owner registers rcv and fills segs */
+	EXS_TX_RING,		/* the same; the owner fills in the ring's segs     */
+	EXS_TX_EAGER,		/* SEND of tx->msg followed by len bytes of snd     */
+	EXS_TX_WRITE,		/* RDMA WRITE of len bytes of snd                   */
+};
+
+/**
+ * struct exs_tx - one thing to transmit
+ * @kind: what
+ * @rcv: ADVERT: whose memory; @rcv->base and @rcv->window say which part
+ * @snd: EAGER, WRITE: whose bytes
+ * @offset: first byte within @snd
+ * @len: bytes
+ * @imm: WRITE: the immediate, valid when @last
+ * @last: WRITE: end of a transfer, send the immediate
+ * @snd_done: the last byte of @snd goes with this; when it is complete so is @snd
+ * @nsegs: WRITE: pieces of remote memory, in order, together @len bytes
+ * @msg: all but WRITE: the message, but for the segments that the owner fills in
+ * @segs: WRITE: where to
+ */
+struct exs_tx {
+	enum exs_tx_kind kind;
+	struct exs_rcv *rcv;
+	struct exs_snd *snd;
+	u64 offset;
+	u32 len;
+	u32 imm;
+	bool last;
+	bool snd_done;
+	u32 nsegs;
+	union {
+		struct exs_msg msg;
+		struct exs_seg segs[EXS_WIRE_SEGS_MAX];
+	};
+};
+
+/**
+ * struct exs_copy - bytes to copy from the ring into a receive
+ * @rcv: the receive; stays until exs_engine_copied()
+ * @rcv_off: where in it
+ * @ring_off: where in the ring; the piece does not wrap
+ * @len: bytes
+ */
+struct exs_copy {
+	struct exs_rcv *rcv;
+	u64 rcv_off;
+	u32 ring_off;
+	u32 len;
+};
+
+/* An advert of the peer's that a sender holds. */
+struct exs_held {
+	u32 len;
+	u32 used;
+	u16 nsegs;
+	bool waitall;
+};
+
+/*
+ * The adverts that a sender holds, oldest first, and their segments in the
+ * same order: two circular queues.
+ */
+struct exs_held_queue {
+	struct exs_held adverts[EXS_ADVERTS_MAX];
+	struct exs_seg segs[EXS_HELD_SEGS_MAX];
+	u16 first, count, limit;
+	u16 first_seg, seg_count, seg_limit;
+};
+
+/*
+ * A transfer under way: decided, counted, paid for; handed out in pieces.
+ * It has its own list of where to, for the peer may take the advert back.
+ */
+struct exs_write {
+	struct exs_snd *snd;	/* NULL: none under way                     */
+	u64 offset;		/* of the transfer within snd               */
+	u32 len, done;
+	u32 imm;
+	bool cancelled;		/* snd ends once the last piece is out      */
+	u32 nsegs;
+	struct exs_seg segs[EXS_WIRE_SEGS_MAX];
+};
+
+struct exs_credits {
+	u16 have;	/* messages that the peer can still take       */
+	u16 owed;	/* receives reposted, not yet told             */
+	u16 granted;	/* messages that the peer may still send us    */
+	u16 total;	/* N of our own receive queue                  */
+	u16 peer_total;
+	bool greet;	/* send a CREDIT though none is due            */
+	bool stalled;	/* data waits for a credit (stats)             */
+};
+
+/* Decisions, counted: what tests and exs-stat look at. */
+struct exs_engine_stats {
+	u64 direct_bytes, indirect_bytes, eager_bytes;	/* sent     */
+	u64 direct_writes, indirect_writes, eager_msgs;
+	u64 adverts_sent;	/* as receiver                       */
+	u64 adverts_dropped;	/* as sender: came too late, or void */
+	u64 phases;		/* as sender: direct <-> indirect    */
+	u64 revokes;		/* sent                              */
+	u64 credits_sent;	/* CREDIT messages                   */
+	u64 credit_stalls;	/* times data began to wait for credits */
+	u64 ring_stalls;	/* ... for ring or eager space, ring, advert */
+};
+
+/**
+ * struct exs_engine_config - limits, fixed when the connection is made
+ * @ours: what our hello said; its socket type decides
+ * @peer: what the peer's hello said (checked by exs_wire_get_hello())
+ * @eager_max: largest message sent eagerly, at most EXS_WIRE_DATA_MAX; see also
+ *	exs_engine_tune()
+ */
+struct exs_engine_config {
+	struct exs_hello ours;
+	struct exs_hello peer;
+	u32 eager_max;
+};
+
+struct exs_engine;
+
+/* One table per socket type; private to proto/. */
+struct exs_engine_ops;
+
+/**
+ * struct exs_engine - see the top of this file
+ * @stats: decisions, counted
+ * @ring_wanted: stream: the peer waits for a ring; make one and call
+ *	exs_engine_ring_ready()
+ * @receives: not ended, oldest first; the advertised ones a prefix
+ * @fin_wanted: exs_engine_shutdown() was called
+ * @fin_rcvd: the peer will send no more
+ * @announced: seqpacket: the next message is a large one that waits for a receive
+ * @announced_len: its length
+ *
+ * For the owner these are to read; the rest is private to proto/.
+ */
+struct exs_engine {
+	struct exs_engine_stats stats;
+	bool ring_wanted;
+	struct list_head receives;
+	bool fin_wanted;
+	bool fin_rcvd;
+	bool announced;
+	u32 announced_len;
+
+	/* private: */
+	const struct exs_engine_ops *ops;
+	struct exs_engine_config config;
+	struct exs_credits credits;
+	int err;			/* the connection is dead            */
+
+	struct list_head sends;		/* not wholly taken                  */
+	struct list_head done_rcv;
+	struct list_head done_snd;
+
+	/* sender */
+	u32 ps;			/* phase                                     */
+	u32 sp;			/* next position, or message number          */
+	u32 space;		/* F: free bytes in the peer's ring, or
+				 * eager space                               */
+	u32 peer_ring;		/* R of the peer, 0: not described           */
+	u32 ring_pos;		/* next offset in the peer's ring            */
+	u32 ring_nsegs;
+	struct exs_seg ring_segs[EXS_WIRE_SEGS_MAX];
+	struct exs_held_queue held;
+	struct exs_write write;
+	bool fin_sent;
+	bool ring_requested;
+	bool space_stalled;	/* data waits for space or advert (stats)    */
+	bool answer_due;
+	u32 answer_phase;
+	u32 request_len;	/* seqpacket: as announced for message sp,
+				 * 0: not                                    */
+
+	/* receiver */
+	u32 pr;			/* phase                                     */
+	u32 rp;			/* next position, or message number          */
+	u32 ring;		/* R of ours, 0: none                        */
+	u32 used;		/* B: bytes in the ring, or eager space used */
+	u32 freed;		/* U: freed, not returned                    */
+	u32 read_pos;		/* next offset in our ring                   */
+	u32 adverts_max;	/* of ours, at one time                      */
+	u32 adverts_out, segs_out;
+	u32 cancels;		/* advertised receives to be taken back      */
+	u32 revoke_phase;
+	bool revoke_out;
+	bool direct_seen;	/* in this phase                             */
+	bool ring_asked;	/* the peer did                              */
+	bool ring_due;		/* ours is to be described                   */
+};
+
+/**
+ * exs_engine_init() - start in phase 0
+ * @e: zeroed or used before
+ * @config: copied
+ */
+void exs_engine_init(struct exs_engine *e, const struct exs_engine_config *config);
+
+/**
+ * exs_engine_tune() - change what may change at any time
+ * @e: the engine
+ * @eager_max: largest message sent eagerly, at most EXS_WIRE_DATA_MAX; counts for
+ *	those that are not yet on their way, announced or not
+ * @adverts_max: most adverts of ours at one time, at least 1, and no more than
+ *	the peer can hold; those that are out stay
+ */
+void exs_engine_tune(struct exs_engine *e, u32 eager_max, u32 adverts_max);
+
+/**
+ * exs_engine_send() - queue a send behind those before it
+ * @e: the engine
+ * @snd: @len and @max_piece, or @gate, set, the rest zero; the engine's until exs_engine_next_done(), or
+ *	until a tx with @snd_done is complete (which of the two: exactly one).
+ *	After exs_engine_shutdown() it is done at once with -EPIPE.
+ */
+void exs_engine_send(struct exs_engine *e, struct exs_snd *snd);
+
+/**
+ * exs_engine_send_before() - queue a send at the place that a gate keeps
+ * @e: the engine
+ * @snd: as above, and behind others that came before the same gate; sent also after
+ *	exs_engine_shutdown()
+ * @gate: that has not ended
+ */
+void exs_engine_send_before(struct exs_engine *e, struct exs_snd *snd,
+			    struct exs_snd *gate);
+
+/* exs_engine_open() - nothing more comes before @gate, which has not ended: it
+ * is on the done list, without an error
+ */
+void exs_engine_open(struct exs_engine *e, struct exs_snd *gate);
+
+/**
+ * exs_engine_recv() - queue a receive behind those before it
+ * @e: the engine
+ * @rcv: @len, @flags, @max_window, @max_segs set, the rest zero; the engine's
+ *	until exs_engine_next_done(). After FIN and the last byte of the ring
+ *	it is done at once with EOF. Seqpacket: only while the owner keeps no
+ *	unread eager message, which would be older than any that it can get.
+ */
+void exs_engine_recv(struct exs_engine *e, struct exs_rcv *rcv);
+
+/**
+ * exs_engine_cancel_snd() - take a send back if none of it was taken
+ * @e: the engine
+ * @snd: a send that was queued, and not yet taken from the done list
+ *
+ * Return: true: it is on the done list with -ECANCELED, or will be once the
+ * transfer under way is handed out (partly taken stream send: @snd->taken bytes
+ * went out, and pieces handed out before may still be in transmission); false:
+ * wholly taken, it ends as sent.
+ */
+bool exs_engine_cancel_snd(struct exs_engine *e, struct exs_snd *snd);
+
+/**
+ * exs_engine_cancel_rcv() - end a receive as soon as the protocol allows
+ * @e: the engine
+ * @rcv: a receive that was queued
+ *
+ * It appears on the done list, now or after the peer's answer, with
+ * -ECANCELED or, if bytes reached it first, with those. One that has ended
+ * already stays as it is.
+ */
+void exs_engine_cancel_rcv(struct exs_engine *e, struct exs_rcv *rcv);
+
+/** exs_engine_shutdown() - FIN after the last queued send */
+void exs_engine_shutdown(struct exs_engine *e);
+
+/**
+ * exs_engine_fail() - the connection is dead: end everything
+ * @e: the engine; afterwards it transmits nothing
+ * @err: negative errno of what ends by this
+ *
+ * Sends that are queued end with @err; those that were taken whole are not the
+ * engine's any more. Bytes in the ring stay readable, as after a reset of TCP:
+ * receives, queued before or later, get them first and then end, with EOF if
+ * FIN had come, else with @err. Adverts are void. The owner calls this only once
+ * nothing can write into advertised memory (queue pair drained) and no copy is
+ * under way.
+ */
+void exs_engine_fail(struct exs_engine *e, int err);
+
+/**
+ * exs_engine_next_tx() - what to transmit next
+ * @e: the engine
+ * @max: most bytes of data in one piece, at least 4096
+ * @tx: filled in
+ *
+ * Taking it commits to it: it must be transmitted, in this order, or the
+ * connection reset. Priority: rest of a transfer begun, ANSWER, CREDIT, other
+ * control, data.
+ *
+ * Return: whether there was something. Of @tx->msg and @tx the fields that
+ * @tx->kind does not use are left as they were, but for counts, which are 0.
+ */
+bool exs_engine_next_tx(struct exs_engine *e, u32 max, struct exs_tx *tx);
+
+/** exs_engine_next_copy() - ring bytes to copy; one at a time */
+bool exs_engine_next_copy(struct exs_engine *e, struct exs_copy *copy);
+
+/** exs_engine_copied() - the copy that exs_engine_next_copy() named is made */
+void exs_engine_copied(struct exs_engine *e, const struct exs_copy *copy);
+
+/** exs_engine_next_rcv_done() - a receive that ended, or NULL */
+struct exs_rcv *exs_engine_next_rcv_done(struct exs_engine *e);
+
+/** exs_engine_next_snd_done() - a send that ended untransmitted, or NULL */
+struct exs_snd *exs_engine_next_snd_done(struct exs_engine *e);
+
+/**
+ * exs_engine_rx_msg() - a SEND arrived
+ * @e: the engine
+ * @msg: from exs_wire_get_msg(). For EAGER data see @rcv.
+ * @rcv: out: EAGER only: the receive that takes @msg->data (copy
+ *	min(@msg->len, @rcv->len) bytes before the next call of the engine; it
+ *	is on the done list), or NULL: keep the message (bounded by eager_space)
+ *	and call exs_engine_unqueued() when it was read.
+ *
+ * Return: 0, or -EPROTO: the peer broke the rules, reset the connection.
+ */
+int exs_engine_rx_msg(struct exs_engine *e, const struct exs_msg *msg,
+		      struct exs_rcv **rcv);
+
+/** exs_engine_rx_imm() - an RDMA WRITE WITH IMMEDIATE arrived; as above */
+int exs_engine_rx_imm(struct exs_engine *e, u32 imm);
+
+/** exs_engine_reposted() - the receive that a message used is posted again */
+void exs_engine_reposted(struct exs_engine *e);
+
+/**
+ * exs_engine_greet() - make the next tx a CREDIT, though none is due
+ * @e: the engine
+ *
+ * For the initiator on iWARP, which must send the first message.
+ */
+void exs_engine_greet(struct exs_engine *e);
+
+/** exs_engine_ring_ready() - our ring of @size bytes exists; describe it */
+void exs_engine_ring_ready(struct exs_engine *e, u32 size);
+
+/**
+ * exs_engine_peek() - stream: bytes that a plain recv() at the head may copy
+ * @e: the engine
+ * @rcv: the plain recv()'s place in the order
+ * @skip: bytes beyond the first to skip (second piece of a ring that wraps)
+ * @ring_off: out: where they start
+ *
+ * Return: bytes in one piece, 0 if none or if @rcv is not the oldest receive.
+ * They stay where they are until exs_engine_consume().
+ */
+u32 exs_engine_peek(const struct exs_engine *e, const struct exs_rcv *rcv,
+		    u32 skip, u32 *ring_off);
+
+/** exs_engine_consume() - stream: a plain recv() at the head copied @len bytes */
+void exs_engine_consume(struct exs_engine *e, struct exs_rcv *rcv, u32 len);
+
+/** exs_engine_unqueued() - seqpacket: a kept message of @len bytes was read */
+void exs_engine_unqueued(struct exs_engine *e, u32 len);
+
+/**
+ * exs_engine_remove_reader() - a plain recv() leaves the order
+ * @e: the engine
+ * @rcv: the plain recv()'s place in it
+ *
+ * At any time: also when it is on the done list (EOF, error), or was taken
+ * from there.
+ */
+void exs_engine_remove_reader(struct exs_engine *e, struct exs_rcv *rcv);
+
+/*
+ * For poll(): all bytes read and no more will come; bytes there to read, for
+ * seqpacket nonzero if there is a message (kept or announced).
+ */
+bool exs_engine_eof(const struct exs_engine *e);
+u32 exs_engine_readable(const struct exs_engine *e);
+
+/**
+ * exs_engine_enough() - whether to wake a reader who wants @lowat bytes at once
+ * @e: the engine
+ * @lowat: streams only
+ *
+ * Half a ring is enough: as freed space goes back in batches, the peer may not be
+ * able to fill it much further.
+ */
+bool exs_engine_enough(const struct exs_engine *e, u32 lowat);
+
+#endif

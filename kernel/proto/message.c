@@ -1,0 +1,361 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Messages (SOCK_SEQPACKET): one send is one receive.
+ *
+ * Both sides count messages, and adverts name the message that they are for, so
+ * there are no phases and nothing ever has to match: what was advertised for a
+ * message that went another way is recognised by its number. tests/proto
+ * explores these rules exhaustively, and finds what goes wrong without each.
+ *
+ *  1. Sender: number Sp of the next message, free eager space F, adverts held.
+ *     Receiver: number Rp of the next message to arrive, eager space used B (by
+ *     messages that the owner keeps unread), freed but not returned U, queue of
+ *     receives; the advertised ones are a prefix. Numbers begin at 0 and wrap at
+ *     2^32. Receives are queued only while no message is kept, so receive i of
+ *     the queue gets message Rp + i.
+ *  2. ADVERT{number, segments, returned space}: for receive i the number Rp + i,
+ *     in order, before FIN, and with no revoke due or out. Receives that ask for
+ *     it (EXS_RCV_DIRECT) are advertised in advance; the head, if it is not, once
+ *     its message is announced. The window is all of the receive; it may be
+ *     empty.
+ *  3. Sender on ADVERT: F += returned space. After FIN it is dropped, and if its
+ *     number is before Sp. Else its number is Sp + (adverts held): they always
+ *     are for Sp, Sp + 1, ... without a gap.
+ *  4. EAGER{number, data}: at most eager_max bytes, and length + overhead <= F.
+ *     Sp += 1, F -= length + overhead; an advert held for that number is dropped.
+ *     The receiver gives it to the head, whose advert, if any, is void; without a
+ *     receive the owner keeps it: B += length + overhead, until it is read.
+ *  5. DIRECT(n): any other message, into the advert for it: n is its length, or
+ *     all of an advert that is too short: then TRUNCATED(n), the rest is dropped.
+ *     A message that could be eager but for lack of space takes an advert too.
+ *  6. REQUEST{number, length}: for message Sp, if it never fits eagerly and there
+ *     is no advert for it; once. If its send is cancelled, the announcement is
+ *     replaced by one of the next message, or taken back with length 0. It ends
+ *     with the arrival of that message.
+ *  7. Eager space goes back with any advert, alone when half is freed, or when
+ *     nothing is unread and less than the largest eager message needs is left
+ *     at the sender.
+ *  8. Cancel: a receive behind the advertised ones ends at once. For an
+ *     advertised one, see receive.c: REVOKE; the sender forgets all adverts and
+ *     sends ANSWER(Sp) before any later data; on ANSWER every advert is void, the
+ *     cancelled receives end, the numbers of the others shift, and they are
+ *     advertised again. No advert goes out meanwhile, so none needs to be told
+ *     from those before.
+ *  9. FIN goes after the last message. Every receive ends with EOF, the
+ *     announcement and any revoke are over, nothing is advertised or returned.
+ */
+#include "private.h"
+
+static u32 eager_cost(u32 len)
+{
+	return len + EXS_EAGER_OVERHEAD;
+}
+
+/* ---- sender ---- */
+
+/* Rule 6: whether space for it will come by waiting. */
+static bool fits_eagerly(const struct exs_engine *e, const struct exs_snd *snd)
+{
+	return snd->len <= e->config.eager_max &&
+	       eager_cost(snd->len) <= e->config.peer.eager_space;
+}
+
+static bool message_is_eager(const struct exs_engine *e, const struct exs_snd *snd)
+{
+	return fits_eagerly(e, snd) &&
+	       (eager_cost(snd->len) <= e->space || !exs_rule(EAGER_FULL));
+}
+
+/* Message Sp is on its way. */
+static void message_commit(struct exs_engine *e, struct exs_snd *snd)
+{
+	snd->taken = snd->len;
+	list_del_init(&snd->node);
+	e->sp++;
+	e->request_len = 0;
+}
+
+/* Rule 4. */
+static bool message_tx_eager(struct exs_engine *e, struct exs_snd *snd, struct exs_tx *tx)
+{
+	exs_tx_message(e, tx, EXS_MSG_EAGER);
+	tx->kind = EXS_TX_EAGER;
+	tx->snd = snd;
+	tx->len = snd->len;
+	tx->snd_done = true;
+	tx->msg.a = e->sp;
+	tx->msg.b = snd->len;
+
+	e->space -= eager_cost(snd->len);
+	if (e->held.count && exs_rule(EAGER_DROPS)) {
+		e->stats.adverts_dropped++;
+		exs_held_pop(e);
+	}
+	e->stats.eager_bytes += snd->len;
+	e->stats.eager_msgs++;
+	message_commit(e, snd);
+	return true;
+}
+
+/* Rule 5. */
+static bool message_tx_direct(struct exs_engine *e, struct exs_snd *snd, u32 max,
+			      struct exs_tx *tx)
+{
+	u32 room = exs_held_head(e)->len;
+	u32 len = min_t(u64, snd->len, room);
+	u32 kind = snd->len > room ? EXS_IMM_TRUNCATED : EXS_IMM_DIRECT;
+
+	exs_write_direct(e, snd, len, exs_imm(kind, len));
+	exs_held_pop(e);
+	message_commit(e, snd);
+	return exs_write_next(e, max, tx);
+}
+
+static bool message_data(struct exs_engine *e, u32 max, struct exs_tx *tx)
+{
+	struct exs_snd *snd = exs_snd_next(e);
+	bool eager;
+
+	if (!snd)
+		return false;
+	eager = message_is_eager(e, snd);
+	if (!eager && !e->held.count)
+		return exs_stalled(&e->space_stalled, &e->stats.ring_stalls);
+	e->space_stalled = false;
+	if (!exs_credit_for_data(e))
+		return false;
+	return eager ? message_tx_eager(e, snd, tx) : message_tx_direct(e, snd, max, tx);
+}
+
+/* Rule 6. */
+static bool message_tx_request(struct exs_engine *e, struct exs_tx *tx)
+{
+	struct exs_snd *snd = exs_snd_next(e);
+	u32 len = snd && !fits_eagerly(e, snd) ? snd->len : 0;
+
+	if (len == e->request_len || (e->held.count && !e->request_len))
+		return false;
+	if (!exs_rule(REQUEST) || (e->request_len && !exs_rule(WITHDRAW)))
+		return false;
+	e->request_len = len;
+	exs_tx_message(e, tx, EXS_MSG_REQUEST);
+	tx->msg.a = e->sp;
+	tx->msg.b = len;
+	return true;
+}
+
+/* Rule 3. */
+static int message_rx_advert(struct exs_engine *e, const struct exs_msg *msg,
+			     struct exs_rcv **rcv)
+{
+	s32 ahead = (s32)(msg->a - e->sp);
+
+	if (msg->flags || exs_space_returned(e, msg->c, e->config.peer.eager_space))
+		return -EPROTO;
+	if (e->fin_sent || (ahead < 0 && exs_rule(STALE_ADVERT))) {
+		e->stats.adverts_dropped++;
+		return 0;
+	}
+	if (ahead != e->held.count && exs_rule(STALE_ADVERT) && exs_rule(EAGER_DROPS))
+		return -EPROTO;
+	return exs_held_push(e, msg);
+}
+
+static int message_rx_space(struct exs_engine *e, const struct exs_msg *msg,
+			    struct exs_rcv **rcv)
+{
+	return exs_space_returned(e, msg->c, e->config.peer.eager_space);
+}
+
+/* Rule 8. */
+static int message_rx_revoke(struct exs_engine *e, const struct exs_msg *msg,
+			     struct exs_rcv **rcv)
+{
+	if (e->answer_due || msg->a)
+		return -EPROTO;
+	if (e->fin_sent && !exs_rule(FIN_ANSWERS))
+		return 0;
+	e->answer_due = true;
+	exs_held_forget(e);
+	return 0;
+}
+
+/* ---- receiver ---- */
+
+/* Rule 7. */
+static bool message_tx_space(struct exs_engine *e, struct exs_tx *tx)
+{
+	u32 total = e->config.ours.eager_space;
+	bool flush = exs_rule(EAGER_FLUSH) && !e->used &&
+		     total - e->freed < EXS_WIRE_EAGER_MIN;
+
+	if (!e->freed || e->fin_rcvd || (e->freed <= total / 2 && !flush))
+		return false;
+	exs_tx_message(e, tx, EXS_MSG_SPACE);
+	tx->msg.c = e->freed;
+	e->freed = 0;
+	return true;
+}
+
+/* Rule 2. */
+static bool message_advertisable(const struct exs_engine *e,
+				 const struct exs_rcv *rcv)
+{
+	if (!exs_rcv_can_advertise(rcv))
+		return false;
+	return rcv->flags & EXS_RCV_DIRECT ||
+	       (e->announced && !e->adverts_out && exs_rule(ANNOUNCED));
+}
+
+/* Rule 2. */
+static bool message_tx_advert(struct exs_engine *e, struct exs_tx *tx)
+{
+	struct exs_rcv *rcv;
+	u32 number = e->rp + e->adverts_out;
+
+	if (e->fin_rcvd || ((e->cancels || e->revoke_out) && exs_rule(QUIET)))
+		return false;
+	rcv = exs_rcv_next_advert(e);
+	if (!rcv)
+		return false;
+
+	exs_rcv_advertise(e, rcv, tx);
+	tx->msg.a = number;
+	swap(tx->msg.c, e->freed);
+	return true;
+}
+
+/* Message Rp is there: the head gets it. */
+static void message_arrived(struct exs_engine *e, struct exs_rcv *rcv, u32 len,
+			    bool truncated)
+{
+	e->rp++;
+	if (exs_rule(ARRIVED))
+		e->announced = false;
+	if (!rcv)
+		return;
+	rcv->filled = len;
+	if (truncated)
+		rcv->flags |= EXS_RCV_TRUNCATED;
+	exs_rcv_end(e, rcv, 0);
+}
+
+/* Rule 5. */
+static int message_rx_imm(struct exs_engine *e, u32 kind, u32 len)
+{
+	struct exs_rcv *rcv = exs_rcv_head(e);
+	bool truncated = kind == EXS_IMM_TRUNCATED;
+
+	if (kind != EXS_IMM_DIRECT && !truncated)
+		return -EPROTO;
+	if (e->fin_rcvd || !rcv || !(rcv->flags & EXS_RCV_ADVERTISED))
+		return -EPROTO;
+	if (len > rcv->window || (truncated && len != rcv->window))
+		return -EPROTO;
+	message_arrived(e, rcv, len, truncated);
+	return 0;
+}
+
+/* Rule 4. */
+static int message_rx_eager(struct exs_engine *e, const struct exs_msg *msg,
+			    struct exs_rcv **rcv)
+{
+	u32 cost = eager_cost(msg->len);
+	struct exs_rcv *head = exs_rcv_head(e);
+
+	if (e->fin_rcvd || msg->a != e->rp || msg->b != msg->len ||
+	    msg->len > EXS_WIRE_DATA_MAX ||
+	    cost > e->config.ours.eager_space - e->used - e->freed)
+		return -EPROTO;
+
+	if (head) {
+		if (!exs_rule(EAGER_VOIDS) && head->flags & EXS_RCV_ADVERTISED)
+			e->adverts_out++;	/* stays counted as out */
+		e->freed += cost;
+		message_arrived(e, head, min_t(u64, msg->len, head->len),
+				msg->len > head->len);
+	} else {
+		e->used += cost;
+		message_arrived(e, NULL, 0, false);
+	}
+	*rcv = head;
+	return 0;
+}
+
+/* Rule 8. All messages sent before the ANSWER have arrived: numbers agree. */
+static int message_rx_answer(struct exs_engine *e, const struct exs_msg *msg,
+			     struct exs_rcv **rcv)
+{
+	if (msg->a || msg->b != e->rp)
+		return -EPROTO;
+	if (e->fin_rcvd)
+		return 0;	/* FIN ended the revoke before it */
+	if (!e->revoke_out)
+		return -EPROTO;
+	e->revoke_out = false;
+	exs_rcv_void_all(e);
+	return 0;
+}
+
+/* Rule 6. */
+static int message_rx_request(struct exs_engine *e, const struct exs_msg *msg,
+			      struct exs_rcv **rcv)
+{
+	if (e->fin_rcvd || msg->a != e->rp || msg->b > EXS_MESSAGE_MAX)
+		return -EPROTO;
+	e->announced = msg->b;
+	e->announced_len = msg->b;
+	return 0;
+}
+
+/* Rule 9. */
+static int message_rx_fin(struct exs_engine *e, const struct exs_msg *msg,
+			  struct exs_rcv **rcv)
+{
+	if (e->fin_rcvd)
+		return -EPROTO;
+	e->fin_rcvd = true;
+	e->announced = false;
+	if (exs_rule(FIN_ANSWERS))
+		e->revoke_out = false;
+	return 0;
+}
+
+static void message_settle(struct exs_engine *e)
+{
+	if (e->fin_rcvd || e->err)
+		exs_rcv_end_all(e);
+}
+
+void exs_engine_unqueued(struct exs_engine *e, u32 len)
+{
+	u32 cost = min(eager_cost(len), e->used);
+
+	e->used -= cost;
+	e->freed += cost;
+}
+
+static bool message_control(struct exs_engine *e, struct exs_tx *tx)
+{
+	return exs_tx_revoke(e, tx) || message_tx_space(e, tx) ||
+	       message_tx_advert(e, tx) || message_tx_request(e, tx) ||
+	       exs_tx_fin(e, tx);
+}
+
+const struct exs_engine_ops exs_message_ops = {
+	.control	= message_control,
+	.data		= message_data,
+	.rx_imm		= message_rx_imm,
+	.settle		= message_settle,
+	.advertisable	= message_advertisable,
+	.rx = {
+		[EXS_MSG_CREDIT]	= exs_rx_ignore,
+		[EXS_MSG_ADVERT]	= message_rx_advert,
+		[EXS_MSG_REVOKE]	= message_rx_revoke,
+		[EXS_MSG_ANSWER]	= message_rx_answer,
+		[EXS_MSG_SPACE]		= message_rx_space,
+		[EXS_MSG_REQUEST]	= message_rx_request,
+		[EXS_MSG_EAGER]		= message_rx_eager,
+		[EXS_MSG_FIN]		= message_rx_fin,
+	},
+};

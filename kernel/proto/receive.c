@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * The receiving side's queue: our receives, which of them are advertised, and
+ * how an advertised one is taken back.
+ *
+ * The advertised receives are a prefix of the queue. The peer fills them in
+ * order, so what it writes always belongs to the head.
+ *
+ * Taking back. A receive that is not advertised ends at once. An advertised one
+ * waits until the peer no longer holds the advert: REVOKE asks, ANSWER says so,
+ * and voids every advert that was out, for the peer forgets them all. One REVOKE
+ * is out at a time; it serves every cancel of its phase, a cancel of a later
+ * phase waits for the answer. The cancel ends early if the receive completes, or
+ * if its advert becomes void in another way.
+ */
+#include "private.h"
+
+struct exs_rcv *exs_rcv_head(const struct exs_engine *e)
+{
+	return list_empty(&e->receives) ? NULL :
+	       list_first_entry(&e->receives, struct exs_rcv, node);
+}
+
+/* Whether the owner can make an advert of it at all; most want more. */
+bool exs_rcv_can_advertise(const struct exs_rcv *rcv)
+{
+	return !(rcv->flags & EXS_RCV_READER) &&
+	       rcv->max_segs && rcv->max_segs <= EXS_WIRE_SEGS_MAX &&
+	       (rcv->max_window || !rcv->len);
+}
+
+/* Whether more will have to be advertised when the present window is full. */
+bool exs_rcv_more_windows(const struct exs_rcv *rcv)
+{
+	return (rcv->flags & EXS_RCV_WAITALL) &&
+	       rcv->base + rcv->window < rcv->len;
+}
+
+static bool room_for_advert(const struct exs_engine *e, const struct exs_rcv *rcv)
+{
+	return e->adverts_out < e->adverts_max &&
+	       e->segs_out + rcv->max_segs <= e->config.peer.max_segs;
+}
+
+/*
+ * The oldest receive that is not advertised, if it is to be and its advert could
+ * go now. Looks at EXS_ADVERTS_MAX + 1 at most.
+ */
+struct exs_rcv *exs_rcv_next_advert(const struct exs_engine *e)
+{
+	struct exs_rcv *rcv;
+
+	list_for_each_entry(rcv, &e->receives, node) {
+		if (rcv->flags & EXS_RCV_ADVERTISED) {
+			if (exs_rcv_more_windows(rcv) && exs_rule(WINDOWS))
+				return NULL;
+			continue;
+		}
+		if (e->ops->advertisable(e, rcv))
+			return room_for_advert(e, rcv) ? rcv : NULL;
+		if (exs_rule(PREFIX))
+			return NULL;
+	}
+	return NULL;
+}
+
+/* Make @tx the advert of what @rcv still wants. */
+void exs_rcv_advertise(struct exs_engine *e, struct exs_rcv *rcv, struct exs_tx *tx)
+{
+	u64 left = rcv->len - rcv->filled;
+
+	exs_tx_message(e, tx, EXS_MSG_ADVERT);
+	tx->kind = EXS_TX_ADVERT;
+	tx->rcv = rcv;
+	rcv->base = rcv->filled;
+	rcv->window = min3(left, (u64)rcv->max_window, (u64)EXS_IMM_LEN_MAX);
+	rcv->flags |= EXS_RCV_ADVERTISED;
+	e->adverts_out++;
+	e->segs_out += rcv->max_segs;
+	e->stats.adverts_sent++;
+}
+
+/* The peer has no advert of it any more. */
+void exs_rcv_unadvertise(struct exs_engine *e, struct exs_rcv *rcv)
+{
+	if (!(rcv->flags & EXS_RCV_ADVERTISED))
+		return;
+	if (rcv->flags & EXS_RCV_CANCEL)
+		e->cancels--;
+	e->adverts_out--;
+	e->segs_out -= rcv->max_segs;
+	rcv->flags &= ~EXS_RCV_ADVERTISED;
+}
+
+void exs_rcv_end(struct exs_engine *e, struct exs_rcv *rcv, int err)
+{
+	exs_rcv_unadvertise(e, rcv);
+	rcv->flags &= ~(EXS_RCV_CANCEL | EXS_RCV_COPYING);
+	rcv->flags |= EXS_RCV_ENDED;
+	rcv->err = err;
+	list_move_tail(&rcv->node, &e->done_rcv);
+}
+
+/* What it holds is not lost: a cancelled receive with bytes is a short one. */
+void exs_rcv_end_cancelled(struct exs_engine *e, struct exs_rcv *rcv)
+{
+	exs_rcv_end(e, rcv, rcv->filled ? 0 : -ECANCELED);
+}
+
+/* No more will come: EOF after FIN, the error after a failure. */
+void exs_rcv_end_all(struct exs_engine *e)
+{
+	struct exs_rcv *rcv, *next;
+
+	list_for_each_entry_safe(rcv, next, &e->receives, node) {
+		if (!exs_rule(FIN_ANSWERS) && rcv->flags & EXS_RCV_CANCEL)
+			continue;
+		if (e->fin_rcvd)
+			rcv->flags |= EXS_RCV_EOF;
+		exs_rcv_end(e, rcv, rcv->filled || e->fin_rcvd ? 0 : e->err);
+	}
+}
+
+/* The peer has forgotten every advert. Looks at EXS_ADVERTS_MAX + 1 at most. */
+void exs_rcv_void_all(struct exs_engine *e)
+{
+	struct exs_rcv *rcv, *next;
+
+	list_for_each_entry_safe(rcv, next, &e->receives, node) {
+		u32 cancelled = rcv->flags & EXS_RCV_CANCEL;
+
+		if (!(rcv->flags & EXS_RCV_ADVERTISED)) {
+			if (exs_rule(PREFIX))
+				break;
+			continue;
+		}
+		exs_rcv_unadvertise(e, rcv);
+		if (cancelled)
+			exs_rcv_end_cancelled(e, rcv);
+	}
+}
+
+bool exs_tx_revoke(struct exs_engine *e, struct exs_tx *tx)
+{
+	if (!e->cancels || (e->revoke_out && exs_rule(ONE_REVOKE)))
+		return false;
+	/* Without the rule: once more for the same phase, and for ever. */
+	if (e->revoke_out && e->revoke_phase == e->pr)
+		return false;
+
+	exs_tx_message(e, tx, EXS_MSG_REVOKE);
+	tx->msg.a = e->pr;
+	e->revoke_out = true;
+	e->revoke_phase = e->pr;
+	e->stats.revokes++;
+	return true;
+}
+
+void exs_engine_cancel_rcv(struct exs_engine *e, struct exs_rcv *rcv)
+{
+	if (rcv->flags & (EXS_RCV_CANCEL | EXS_RCV_ENDED))
+		return;
+	if (rcv->flags & EXS_RCV_ADVERTISED && exs_rule(REVOKE)) {
+		rcv->flags |= EXS_RCV_CANCEL;
+		e->cancels++;
+	} else if (rcv->flags & EXS_RCV_COPYING) {
+		rcv->flags |= EXS_RCV_CANCEL;	/* ends when it is copied */
+	} else {
+		exs_rcv_end_cancelled(e, rcv);
+	}
+}

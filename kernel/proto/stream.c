@@ -1,0 +1,523 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Byte streams: direct into advertised receives, indirect through the ring.
+ *
+ * Each direction of a connection has a sender and a receiver; messages and
+ * data of both travel over one reliable, ordered channel each way. Even phases
+ * are direct, odd ones indirect. tests/proto explores these rules exhaustively,
+ * and finds what goes wrong without each of them.
+ *
+ *  1. Sender: phase Ps, next position Sp, free ring bytes F, queue of adverts.
+ *     Receiver: phase Pr, next position Rp, bytes in the ring B, bytes freed
+ *     but not returned U, queue of receives; the advertised ones are a prefix.
+ *     Phases and positions begin at 0 and wrap at 2^32. There is no ring at
+ *     first (size R = 0): a sender with bytes and no advert sends REQUEST, once;
+ *     the receiver describes its ring with RING, once; then F = R.
+ *  2. ADVERT{phase, waitall, segments, returned space} goes out in the order of
+ *     the receives, only while B = 0 and before FIN. If Pr is odd, it opens the
+ *     next phase: Pr += 1, and the advert is marked first and carries the
+ *     position Rp. A WAITALL receive longer than its window is advertised window
+ *     by window; nothing behind it is advertised before its last window is.
+ *  3. Sender on ADVERT: F += returned space, even if the advert is dropped. It
+ *     is dropped after FIN, and if its phase is before Ps. In phase Ps it is
+ *     held. First in phase Ps + 1: if its position is Sp, Ps += 1 and it is held;
+ *     else bytes are in flight, the whole phase is void: Ps += 2.
+ *  4. DIRECT(n): into the head advert, 1 <= n <= its rest. A WAITALL advert is
+ *     consumed when full, any other one by one write.
+ *  5. INDIRECT(n): only without an advert, 1 <= n <= F, contiguous in the ring.
+ *     It is the switch: Ps |= 1; adverts of this phase that are still on their
+ *     way come too late. Until it can be sent (ring, space, credits) there is no
+ *     switch.
+ *  6. Receiver on INDIRECT: B += n, Rp += n, Pr |= 1; all adverts are void, and
+ *     cancels end. Bytes are copied in order, oldest receive first: U += n,
+ *     B -= n. A receive that is not WAITALL ends when the ring is empty.
+ *  7. Space goes back (a) alone, if no receive is pending that could be
+ *     advertised: none at all, or the head is one that never is (a plain recv(),
+ *     a small buffer); advertised receives are a prefix, so none behind it can
+ *     be. In batches: a sender with less than R - batch in flight or in the ring
+ *     is not stuck. (b) with any advert, once a DIRECT came in this phase.
+ *     (c) else only with a first advert and U = R: nothing can be in flight then,
+ *     so that advert will match. Otherwise the sender would race into the ring
+ *     ahead of every advert.
+ *  8. Cancel, REVOKE(phase), ANSWER(phase, Sp): see receive.c for the receiver.
+ *     Sender on REVOKE(p): if p = Ps then Ps += 1 and adverts are forgotten, at
+ *     once; ANSWER goes before any later data. It is always sent, even if p is
+ *     stale, even after FIN.
+ *  9. Receiver on ANSWER(p): if p = Pr then Pr += 1 and all adverts are void;
+ *     else only the revoke is over.
+ * 10. FIN goes after the last byte, without ring space; the sender forgets its
+ *     adverts. Receiver: Pr |= 1, adverts void, cancels and revoke over, nothing
+ *     more is advertised or returned. When B = 0 every receive ends with EOF.
+ */
+#include "private.h"
+
+/* Rule 7: sent alone, space is worth a message from here. */
+static u32 space_batch(const struct exs_engine *e)
+{
+	return e->ring / 4 + 1;
+}
+
+/* ---- sender ---- */
+
+/* Rule 5: why data would not go now; credits apart. */
+static bool stream_has_room(struct exs_engine *e)
+{
+	if (e->held.count ||
+	    (e->peer_ring && (e->space || !exs_rule(RING_FULL)))) {
+		e->space_stalled = false;
+		return true;
+	}
+	return exs_stalled(&e->space_stalled, &e->stats.ring_stalls);
+}
+
+static void stream_commit(struct exs_engine *e, struct exs_snd *snd, u32 len)
+{
+	snd->taken += len;
+	e->sp += len;
+	if (snd->taken == snd->len)
+		list_del_init(&snd->node);
+}
+
+/* Rule 4. */
+static void stream_begin_direct(struct exs_engine *e, struct exs_snd *snd)
+{
+	struct exs_held *head = exs_held_head(e);
+	u32 len = min_t(u64, snd->len - snd->taken, head->len - head->used);
+
+	exs_write_direct(e, snd, len, exs_imm(EXS_IMM_DIRECT, len));
+	head->used += len;
+	if (!head->waitall || head->used == head->len)
+		exs_held_pop(e);
+	stream_commit(e, snd, len);
+}
+
+/* Rule 5. */
+static void stream_begin_indirect(struct exs_engine *e, struct exs_snd *snd)
+{
+	u32 len = min_t(u64, snd->len - snd->taken, e->peer_ring);
+
+	if (exs_rule(CONTIGUOUS))
+		len = min(len, e->peer_ring - e->ring_pos);
+	if (exs_rule(RING_FULL))
+		len = min(len, e->space);
+	if (!(e->ps & 1))
+		e->stats.phases++;
+	if (exs_rule(SWITCH))
+		e->ps |= 1;
+	e->space -= len;
+	exs_write_indirect(e, snd, len);
+	stream_commit(e, snd, len);
+}
+
+static bool stream_data(struct exs_engine *e, u32 max, struct exs_tx *tx)
+{
+	struct exs_snd *snd = exs_snd_next(e);
+
+	if (!snd || !stream_has_room(e) || !exs_credit_for_data(e))
+		return false;
+	if (e->held.count)
+		stream_begin_direct(e, snd);
+	else
+		stream_begin_indirect(e, snd);
+	return exs_write_next(e, max, tx);
+}
+
+/* Rule 1. */
+static bool stream_tx_request(struct exs_engine *e, struct exs_tx *tx)
+{
+	if (e->ring_requested || e->held.count || !exs_snd_next(e))
+		return false;
+	e->ring_requested = true;
+	return exs_tx_message(e, tx, EXS_MSG_REQUEST);
+}
+
+/* Rule 1. */
+static int stream_rx_ring(struct exs_engine *e, const struct exs_msg *msg,
+			  struct exs_rcv **rcv)
+{
+	u64 len = 0;
+	u32 i;
+
+	if (!e->ring_requested || e->peer_ring ||
+	    !msg->b || msg->b > EXS_WIRE_RING_MAX)
+		return -EPROTO;
+	for (i = 0; i < msg->nsegs; i++)
+		len += msg->segs[i].len;
+	if (len != msg->b)
+		return -EPROTO;
+
+	memcpy(e->ring_segs, msg->segs, msg->nsegs * sizeof(*msg->segs));
+	e->ring_nsegs = msg->nsegs;
+	e->peer_ring = msg->b;
+	e->space = msg->b;
+	return 0;
+}
+
+static int stream_drop_advert(struct exs_engine *e, u32 space)
+{
+	e->stats.adverts_dropped++;
+	if (!exs_rule(SPACE_ALWAYS))
+		e->space = space;
+	return 0;
+}
+
+/* Rule 3: a first advert. @space: what was free before it came. */
+static int stream_open_phase(struct exs_engine *e, const struct exs_msg *msg, u32 space)
+{
+	u32 in_flight = e->sp - msg->b;
+
+	if (in_flight > e->peer_ring - space)
+		return -EPROTO;
+	if (in_flight && exs_rule(POSITION)) {
+		/* Without the rule: the next advert of the phase is taken. */
+		e->ps = exs_rule(WHOLE_PHASE) ? msg->a + 1 : msg->a;
+		return stream_drop_advert(e, space);
+	}
+	e->ps = msg->a;
+	e->stats.phases++;
+	return exs_held_push(e, msg);
+}
+
+/* Rule 3. */
+static int stream_rx_advert(struct exs_engine *e, const struct exs_msg *msg,
+			    struct exs_rcv **rcv)
+{
+	bool first = msg->flags & EXS_MSG_F_FIRST;
+	s32 ahead = (s32)(msg->a - e->ps);
+	u32 space = e->space;
+
+	if (exs_space_returned(e, msg->c, e->peer_ring) || !msg->nsegs || msg->a & 1)
+		return -EPROTO;
+	if (e->fin_sent)
+		return stream_drop_advert(e, space);
+	if (first != (ahead > 0) || ahead > 1)
+		return -EPROTO;
+	if (ahead < 0)
+		return stream_drop_advert(e, space);
+	return first ? stream_open_phase(e, msg, space) : exs_held_push(e, msg);
+}
+
+static int stream_rx_space(struct exs_engine *e, const struct exs_msg *msg,
+			   struct exs_rcv **rcv)
+{
+	return exs_space_returned(e, msg->c, e->peer_ring);
+}
+
+/* Rule 8. */
+static int stream_rx_revoke(struct exs_engine *e, const struct exs_msg *msg,
+			    struct exs_rcv **rcv)
+{
+	bool ahead = (s32)(msg->a - e->ps) > 0;
+
+	if (e->answer_due || msg->a & 1 || (ahead && !e->fin_sent))
+		return -EPROTO;
+	if (e->fin_sent && !exs_rule(FIN_ANSWERS))
+		return 0;
+	e->answer_due = true;
+	e->answer_phase = msg->a;
+	if (msg->a == e->ps) {
+		exs_held_forget(e);
+		if (exs_rule(ONE_STEP))
+			e->ps++;
+	}
+	return 0;
+}
+
+/* ---- receiver ---- */
+
+static bool stream_advertisable(const struct exs_engine *e,
+				const struct exs_rcv *rcv)
+{
+	return rcv->flags & EXS_RCV_DIRECT && exs_rcv_can_advertise(rcv);
+}
+
+/* Rule 7a. */
+static bool nothing_to_advertise(const struct exs_engine *e)
+{
+	const struct exs_rcv *head = exs_rcv_head(e);
+
+	if (!exs_rule(SPACE_ALONE))
+		return false;
+	return !head || (exs_rule(SPACE_HEAD) && !stream_advertisable(e, head));
+}
+
+static bool stream_tx_space(struct exs_engine *e, struct exs_tx *tx)
+{
+	if (e->freed < space_batch(e) || e->fin_rcvd)
+		return false;
+	if (exs_rule(SPACE_HOLD) && !nothing_to_advertise(e))
+		return false;
+	exs_tx_message(e, tx, EXS_MSG_SPACE);
+	tx->msg.c = e->freed;
+	e->freed = 0;
+	return true;
+}
+
+/* Rule 7b and 7c. */
+static u32 space_with_advert(struct exs_engine *e, bool first)
+{
+	u32 space = 0;
+
+	if (e->direct_seen || (first && e->freed == e->ring))
+		swap(space, e->freed);
+	return space;
+}
+
+/* Rule 2. */
+static bool stream_tx_advert(struct exs_engine *e, struct exs_tx *tx)
+{
+	struct exs_rcv *rcv;
+	bool first = e->pr & 1;
+
+	if (e->fin_rcvd || (e->used && exs_rule(EMPTY_RING)))
+		return false;
+	rcv = exs_rcv_next_advert(e);
+	if (!rcv)
+		return false;
+
+	exs_rcv_advertise(e, rcv, tx);
+	if (first) {
+		e->pr++;
+		e->direct_seen = false;
+		tx->msg.flags |= EXS_MSG_F_FIRST;
+		tx->msg.b = e->rp;
+	}
+	if (rcv->flags & EXS_RCV_WAITALL)
+		tx->msg.flags |= EXS_MSG_F_WAITALL;
+	tx->msg.a = e->pr;
+	tx->msg.c = space_with_advert(e, first);
+	return true;
+}
+
+/* Rule 4. */
+static int stream_rx_direct(struct exs_engine *e, u32 len)
+{
+	struct exs_rcv *rcv = exs_rcv_head(e);
+	u32 left;
+
+	if (!rcv || !(rcv->flags & EXS_RCV_ADVERTISED))
+		return -EPROTO;
+	left = rcv->window - (u32)(rcv->filled - rcv->base);
+	if (len > left)
+		return -EPROTO;
+
+	e->rp += len;
+	e->direct_seen = true;
+	rcv->filled += len;
+	if (!(rcv->flags & EXS_RCV_WAITALL) || rcv->filled == rcv->len) {
+		exs_rcv_end(e, rcv, 0);
+	} else if (len == left) {
+		bool cancelled = rcv->flags & EXS_RCV_CANCEL;
+
+		exs_rcv_unadvertise(e, rcv);
+		if (cancelled)
+			exs_rcv_end_cancelled(e, rcv);
+	}
+	return 0;
+}
+
+/* Where the next byte that arrives goes; only with a ring. */
+static u32 ring_end(const struct exs_engine *e)
+{
+	u32 pos = e->read_pos + e->used;
+
+	return pos < e->ring ? pos : pos - e->ring;
+}
+
+/* Rule 6. */
+static int stream_rx_indirect(struct exs_engine *e, u32 len)
+{
+	if (len > e->ring - e->used - e->freed || len > e->ring - ring_end(e))
+		return -EPROTO;
+
+	e->used += len;
+	e->rp += len;
+	if (!(e->pr & 1))
+		e->pr++;
+	if (exs_rule(INDIRECT_VOIDS))
+		exs_rcv_void_all(e);
+	return 0;
+}
+
+static int stream_rx_imm(struct exs_engine *e, u32 kind, u32 len)
+{
+	if (e->fin_rcvd || !len)
+		return -EPROTO;
+	switch (kind) {
+	case EXS_IMM_DIRECT:
+		return stream_rx_direct(e, len);
+	case EXS_IMM_INDIRECT:
+		return stream_rx_indirect(e, len);
+	default:
+		return -EPROTO;
+	}
+}
+
+/* Rule 9. All data sent before the ANSWER has arrived: positions agree. */
+static int stream_rx_answer(struct exs_engine *e, const struct exs_msg *msg,
+			    struct exs_rcv **rcv)
+{
+	if (msg->b != e->rp)
+		return -EPROTO;
+	if (e->fin_rcvd && exs_rule(FIN_ANSWERS))
+		return 0;	/* FIN ended the revoke before it */
+	if (!e->revoke_out || msg->a != e->revoke_phase)
+		return -EPROTO;
+	e->revoke_out = false;
+	if (exs_rule(ANSWER_PHASE) && msg->a != e->pr)
+		return 0;
+	e->pr |= 1;
+	exs_rcv_void_all(e);
+	return 0;
+}
+
+/* Rule 1. */
+static int stream_rx_request(struct exs_engine *e, const struct exs_msg *msg,
+			     struct exs_rcv **rcv)
+{
+	if (e->ring_asked || e->fin_rcvd || msg->a || msg->b)
+		return -EPROTO;
+	e->ring_asked = true;
+	e->ring_wanted = !e->ring;
+	e->ring_due = e->ring;
+	return 0;
+}
+
+/* Rule 1. */
+static bool stream_tx_ring(struct exs_engine *e, struct exs_tx *tx)
+{
+	if (!e->ring_due || e->fin_rcvd)
+		return false;
+	e->ring_due = false;
+	exs_tx_message(e, tx, EXS_MSG_RING);
+	tx->kind = EXS_TX_RING;
+	tx->msg.b = e->ring;
+	return true;
+}
+
+/* Rule 10. */
+static int stream_rx_fin(struct exs_engine *e, const struct exs_msg *msg,
+			 struct exs_rcv **rcv)
+{
+	if (e->fin_rcvd)
+		return -EPROTO;
+	e->fin_rcvd = true;
+	e->ring_wanted = false;
+	if (!exs_rule(FIN_ANSWERS))
+		return 0;
+	e->pr |= 1;
+	exs_rcv_void_all(e);
+	e->revoke_out = false;
+	return 0;
+}
+
+static void stream_settle(struct exs_engine *e)
+{
+	if ((e->fin_rcvd && (!e->used || !exs_rule(RING_FIRST))) ||
+	    (e->err && !e->used))
+		exs_rcv_end_all(e);
+}
+
+/* ---- the ring's bytes ---- */
+
+static void ring_free(struct exs_engine *e, u32 len)
+{
+	e->used -= len;
+	e->freed += len;
+	e->read_pos += len;
+	if (e->read_pos >= e->ring)
+		e->read_pos -= e->ring;
+}
+
+/* Bytes in one piece, @skip bytes after the first. */
+static u32 ring_piece(const struct exs_engine *e, u32 skip, u32 *ring_off)
+{
+	u32 pos;
+
+	if (skip >= e->used)
+		return 0;
+	pos = e->read_pos + skip;
+	if (pos >= e->ring)
+		pos -= e->ring;
+	*ring_off = pos;
+	return min(e->used - skip, e->ring - pos);
+}
+
+void exs_engine_ring_ready(struct exs_engine *e, u32 size)
+{
+	e->ring = min(size, EXS_WIRE_RING_MAX);
+	e->ring_wanted = false;
+	e->ring_due = e->ring_asked;
+}
+
+bool exs_engine_next_copy(struct exs_engine *e, struct exs_copy *copy)
+{
+	struct exs_rcv *rcv = exs_rcv_head(e);
+
+	if (!e->ring || !rcv || rcv->flags & (EXS_RCV_READER | EXS_RCV_COPYING))
+		return false;
+	copy->len = ring_piece(e, 0, &copy->ring_off);
+	if (!copy->len)
+		return false;
+	copy->len = min_t(u64, copy->len, rcv->len - rcv->filled);
+	copy->rcv = rcv;
+	copy->rcv_off = rcv->filled;
+	rcv->flags |= EXS_RCV_COPYING;
+	return true;
+}
+
+void exs_engine_copied(struct exs_engine *e, const struct exs_copy *copy)
+{
+	struct exs_rcv *rcv = copy->rcv;
+
+	rcv->flags &= ~EXS_RCV_COPYING;
+	rcv->filled += copy->len;
+	ring_free(e, copy->len);
+	if (rcv->filled == rcv->len || rcv->flags & EXS_RCV_CANCEL ||
+	    (!(rcv->flags & EXS_RCV_WAITALL) && !e->used))
+		exs_rcv_end(e, rcv, 0);
+	e->ops->settle(e);
+}
+
+u32 exs_engine_peek(const struct exs_engine *e, const struct exs_rcv *rcv,
+		    u32 skip, u32 *ring_off)
+{
+	if (!e->ring || !rcv || rcv != exs_rcv_head(e))
+		return 0;
+	return ring_piece(e, skip, ring_off);
+}
+
+void exs_engine_consume(struct exs_engine *e, struct exs_rcv *rcv, u32 len)
+{
+	if (!e->ring || rcv != exs_rcv_head(e))
+		return;
+	len = min(len, e->used);
+	rcv->filled += len;
+	ring_free(e, len);
+	e->ops->settle(e);
+}
+
+static bool stream_control(struct exs_engine *e, struct exs_tx *tx)
+{
+	return exs_tx_revoke(e, tx) || stream_tx_ring(e, tx) ||
+	       stream_tx_space(e, tx) || stream_tx_advert(e, tx) ||
+	       stream_tx_request(e, tx) || exs_tx_fin(e, tx);
+}
+
+const struct exs_engine_ops exs_stream_ops = {
+	.control	= stream_control,
+	.data		= stream_data,
+	.rx_imm		= stream_rx_imm,
+	.settle		= stream_settle,
+	.advertisable	= stream_advertisable,
+	.rx = {
+		[EXS_MSG_CREDIT]	= exs_rx_ignore,
+		[EXS_MSG_ADVERT]	= stream_rx_advert,
+		[EXS_MSG_REVOKE]	= stream_rx_revoke,
+		[EXS_MSG_ANSWER]	= stream_rx_answer,
+		[EXS_MSG_SPACE]		= stream_rx_space,
+		[EXS_MSG_REQUEST]	= stream_rx_request,
+		[EXS_MSG_RING]		= stream_rx_ring,
+		[EXS_MSG_FIN]		= stream_rx_fin,
+	},
+};

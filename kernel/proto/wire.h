@@ -1,0 +1,165 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * The wire format of AF_EXS (Documentation/wire-protocol.md).
+ *
+ * A connection exchanges a hello in the CM's private data, then messages: a
+ * SEND carries one message (16 byte header, then segments or data), an RDMA
+ * WRITE WITH IMMEDIATE carries data and, in its immediate, its kind and length.
+ * On transports that have no immediate, the same word follows the WRITE in a
+ * message of its own (EXS_MSG_WRITTEN). Everything is little-endian.
+ */
+#ifndef EXS_PROTO_WIRE_H
+#define EXS_PROTO_WIRE_H
+
+#include "env.h"
+
+#define EXS_WIRE_MAGIC		0x31535845u	/* "EXS1" */
+#define EXS_WIRE_VERSION	1
+#define EXS_WIRE_HDR_LEN	16
+#define EXS_WIRE_SEG_LEN	16
+#define EXS_WIRE_BUF_LEN	1024	/* size of every posted receive */
+#define EXS_WIRE_DATA_MAX	(EXS_WIRE_BUF_LEN - EXS_WIRE_HDR_LEN)
+#define EXS_WIRE_SEGS_MAX	32	/* segments in one advert or ring */
+#define EXS_WIRE_CREDITS_MIN	4
+#define EXS_WIRE_CREDITS_MAX	1024
+#define EXS_WIRE_HELLO_LEN	32	/* at most 56: what a REQ has left */
+
+/* The largest message of SOCK_SEQPACKET; longer ones are EMSGSIZE. */
+#define EXS_MESSAGE_MAX		(8u << 20)
+
+/* The largest ring that a peer may describe. */
+#define EXS_WIRE_RING_MAX	(64u << 20)
+
+/*
+ * Eager space (seqpacket): what a message costs beyond its length, and the
+ * least that a hello may offer, so that any eager message fits at least once.
+ */
+#define EXS_EAGER_OVERHEAD	64
+#define EXS_WIRE_EAGER_MIN	(EXS_WIRE_DATA_MAX + EXS_EAGER_OVERHEAD)
+#define EXS_WIRE_EAGER_MAX	(1u << 30)
+
+/* The hello's socket type. */
+enum exs_wire_socktype {
+	EXS_WIRE_STREAM		= 1,
+	EXS_WIRE_SEQPACKET	= 2,
+};
+
+/**
+ * struct exs_hello - what each side says of itself when connecting
+ * @socktype: EXS_WIRE_STREAM or EXS_WIRE_SEQPACKET, must be the same on both
+ * @credits: messages the speaker can take before it must return a credit
+ * @max_adverts: adverts the speaker can hold
+ * @max_segs: segments the speaker can hold, over all its adverts; at least
+ *	EXS_WIRE_SEGS_MAX, so that one advert of any shape always fits
+ * @eager_space: bytes of unread eager messages the speaker will hold (seqpacket)
+ */
+struct exs_hello {
+	u8 socktype;
+	u16 credits;
+	u16 max_adverts;
+	u16 max_segs;
+	u32 eager_space;
+};
+
+/* Message types. @a, @b, @c of the header are named per type. */
+enum exs_msg_type {
+	EXS_MSG_CREDIT	= 1,	/* nothing but the credits of every header     */
+	EXS_MSG_ADVERT	= 2,	/* a: phase or number, b: position, c: space   */
+	EXS_MSG_REVOKE	= 3,	/* a: phase                                    */
+	EXS_MSG_ANSWER	= 4,	/* a: phase, b: sender's position or number    */
+	EXS_MSG_SPACE	= 5,	/* c: returned bytes of ring or eager space    */
+	EXS_MSG_REQUEST	= 6,	/* a: number, b: length, 0 takes it back
+				 * (seqpacket);
+				 * stream: "describe a ring", both 0          */
+	EXS_MSG_RING	= 7,	/* b: size; segments describe the ring         */
+	EXS_MSG_EAGER	= 8,	/* a: number, b: length; data follows          */
+	EXS_MSG_WRITTEN	= 9,	/* a: the immediate of the WRITE before it     */
+	EXS_MSG_FIN	= 10,	/* no more bytes or messages will follow       */
+	EXS_MSG_MAX	= EXS_MSG_FIN,
+};
+
+#define EXS_MSG_F_FIRST		0x01	/* ADVERT: first of its phase, has b  */
+#define EXS_MSG_F_WAITALL	0x02	/* ADVERT: consumed only when full    */
+#define EXS_MSG_F_ALL		(EXS_MSG_F_FIRST | EXS_MSG_F_WAITALL)
+
+/**
+ * struct exs_seg - a piece of remotely writable memory
+ * @addr: address in the key's own space; a cookie, never a real address
+ * @key: remote key
+ * @len: bytes, 1 to 2^31 - 1
+ */
+struct exs_seg {
+	u64 addr;
+	u32 key;
+	u32 len;
+};
+
+/**
+ * struct exs_msg - a message in host order
+ * @type: enum exs_msg_type
+ * @flags: EXS_MSG_F_*
+ * @credits: credits returned, 0 to EXS_WIRE_CREDITS_MAX
+ * @a: see the type
+ * @b: see the type
+ * @c: see the type
+ * @nsegs: segments in @segs (ADVERT, RING)
+ * @segs: the segments
+ * @data: the bytes after the header of an EAGER message (parsing only: they
+ *	stay in the parsed buffer; who sends puts them behind the header)
+ * @len: how many there are
+ */
+struct exs_msg {
+	u8 type;
+	u8 flags;
+	u16 credits;
+	u32 a;
+	u32 b;
+	u32 c;
+	u32 nsegs;
+	struct exs_seg segs[EXS_WIRE_SEGS_MAX];
+	const void *data;
+	u32 len;
+};
+
+/* The immediate: two bits of kind, thirty of length. */
+enum exs_imm_kind {
+	EXS_IMM_DIRECT		= 0,	/* into the head advert             */
+	EXS_IMM_INDIRECT	= 1,	/* into the ring                    */
+	EXS_IMM_TRUNCATED	= 2,	/* direct; the message was longer   */
+};
+
+#define EXS_IMM_LEN_MAX		((1u << 30) - 1)
+
+static inline u32 exs_imm(enum exs_imm_kind kind, u32 len)
+{
+	return (u32)kind << 30 | len;
+}
+
+static inline u32 exs_imm_kind(u32 imm)
+{
+	return imm >> 30;
+}
+
+static inline u32 exs_imm_len(u32 imm)
+{
+	return imm & EXS_IMM_LEN_MAX;
+}
+
+/*
+ * Each put returns the bytes written, each get 0; or -EINVAL (malformed),
+ * -EMSGSIZE (does not fit). Any context. What get accepts, put writes again
+ * bit by bit: there is one encoding of everything.
+ */
+int exs_wire_put_hello(void *buf, u32 size, const struct exs_hello *hello);
+int exs_wire_get_hello(const void *buf, u32 size, struct exs_hello *hello);
+
+/* What exs_wire_put_msg() is going to write. */
+static inline u32 exs_wire_msg_len(const struct exs_msg *msg)
+{
+	return EXS_WIRE_HDR_LEN + msg->nsegs * EXS_WIRE_SEG_LEN;
+}
+
+int exs_wire_put_msg(void *buf, u32 size, const struct exs_msg *msg);
+int exs_wire_get_msg(const void *buf, u32 size, struct exs_msg *msg);
+
+#endif
