@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * A thread that waits for a queue's events processes completions itself: it
+ * attends to the connections of the queue's oldest operations. A provider's event
+ * then wakes the thread, not a worker, so there is one switch of tasks less; and a
+ * thread that polls looks for what is complete without any event.
+ *
+ * What it does not attend to (other connections, sockets of other families,
+ * hand-shakes) goes on without it, and its events end the wait like all others. So
+ * which ones it takes is a matter of speed only, and no operation can be starved
+ * by it. The worker comes all the same, a moment later: the thread may not get
+ * the processor.
+ */
+#include <linux/sched.h>
+
+#include "../core/stats.h"
+#include "attend.h"
+#include "op.h"
+#include "queue.h"
+
+#define EXS_ATTEND_LOOK	64	/* operations looked at to find the connections */
+
+/* Any context; the connection's list is locked. */
+static int exs_attend_wake(struct wait_queue_entry *entry, unsigned int mode,
+			   int flags, void *key)
+{
+	struct exs_attended *it = container_of(entry, struct exs_attended, entry);
+
+	WRITE_ONCE(it->event, true);
+	return default_wake_function(entry, mode, flags, key);
+}
+
+static bool exs_attend_has(const struct exs_attend *a, const struct exs_conn *conn)
+{
+	unsigned int i;
+
+	for (i = 0; i < a->n; i++)
+		if (a->conns[i].conn == conn)
+			return true;
+	return false;
+}
+
+/* Not if its completions have a processor of their own. */
+static bool exs_attend_may(const struct exs_attend *a, const struct exs_conn *conn)
+{
+	return exs_option(&conn->options, EXS_SO_CPU) < 0 && !exs_attend_has(a, conn);
+}
+
+static void exs_attend_collect(struct exs_attend *a, struct exs_queue *q)
+{
+	unsigned int looks = EXS_ATTEND_LOOK;
+	struct exs_conn *conn;
+	struct exs_op *op;
+
+	spin_lock(&q->lock);
+	list_for_each_entry(op, &q->ops, node) {
+		if (!looks-- || a->n == EXS_ATTEND_CONNS)
+			break;
+		conn = op->sk ? exs_sock_conn_of(op->sk) : NULL;
+		if (!conn || !exs_attend_may(a, conn))
+			continue;
+		exs_conn_get(conn);
+		a->conns[a->n++].conn = conn;
+	}
+	spin_unlock(&q->lock);
+}
+
+void exs_attend_begin(struct exs_attend *a, struct exs_queue *q)
+{
+	unsigned int i;
+
+	a->n = 0;
+	exs_attend_collect(a, q);
+	for (i = 0; i < a->n; i++) {
+		struct exs_attended *it = &a->conns[i];
+
+		it->event = false;
+		init_waitqueue_func_entry(&it->entry, exs_attend_wake);
+		it->entry.private = current;
+		exs_conn_attend(it->conn, &it->entry);
+	}
+}
+
+/* What it was told of and did not do yet. */
+static void exs_attended_drain(struct exs_attended *it)
+{
+	/* The event is forgotten before the completions are looked for. */
+	if (READ_ONCE(it->event) && xchg(&it->event, false))
+		exs_count(waiter_completions, exs_conn_drain_cq(it->conn));
+}
+
+void exs_attend_end(struct exs_attend *a)
+{
+	while (a->n) {
+		struct exs_attended *it = &a->conns[--a->n];
+
+		exs_conn_unattend(it->conn, &it->entry);
+		exs_attended_drain(it);
+		exs_conn_put(it->conn);
+	}
+}
+
+void exs_attend_give_up(struct exs_attend *a)
+{
+	if (a->n)
+		exs_count(waiter_given_up, 1);
+	exs_attend_end(a);
+}
+
+bool exs_attend_due(const struct exs_attend *a)
+{
+	unsigned int i;
+
+	for (i = 0; i < a->n; i++)
+		if (READ_ONCE(a->conns[i].event))
+			return true;
+	return false;
+}
+
+void exs_attend_drain(struct exs_attend *a)
+{
+	unsigned int i;
+
+	for (i = 0; i < a->n; i++)
+		exs_attended_drain(&a->conns[i]);
+}
+
+bool exs_attend_poll(struct exs_attend *a)
+{
+	bool any = false;
+	unsigned int i;
+
+	for (i = 0; i < a->n; i++)
+		any |= exs_conn_poll_cq(a->conns[i].conn);
+	return any;
+}

@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Waiting without sleep: a thread in EXS_IOC_WAIT polls what it attends to for a
+ * slice of time, and looks again what that is.
+ *
+ * The thread is none of the queue's sleepers: no wake-up is meant for it, so there
+ * is none that it could keep from the others.
+ */
+#include <linux/sched/signal.h>
+
+#include "../core/stats.h"
+#include "attend.h"
+#include "op.h"
+#include "queue.h"
+
+#define EXS_BUSY_SLICE	(500 * NSEC_PER_USEC)
+
+/* Adaptive: the longest and, but for not at all, the shortest time of polling. */
+#define EXS_BUSY_MAX	(200 * NSEC_PER_USEC)
+#define EXS_BUSY_MIN	(10 * NSEC_PER_USEC)
+
+/**
+ * struct exs_busy - a wait
+ * @q: where
+ * @need: until so many events are there
+ * @until: or it is so late
+ */
+struct exs_busy {
+	struct exs_queue *q;
+	u32 need;
+	ktime_t until;
+};
+
+static bool exs_busy_over(const struct exs_busy *b)
+{
+	bool enough;
+
+	spin_lock(&b->q->lock);
+	enough = exs_queue_unread(b->q) >= b->need;
+	spin_unlock(&b->q->lock);
+	return enough || signal_pending(current) ||
+	       ktime_after(ktime_get(), b->until);
+}
+
+/*
+ * Whoever wants the processor gets it when nobody counts on us. Return: whether
+ * there is anything to be polled.
+ */
+static bool exs_busy_slice(struct exs_busy *b)
+{
+	ktime_t end = ktime_add_ns(ktime_get(), EXS_BUSY_SLICE);
+	struct exs_attend a;
+	bool any;
+
+	exs_attend_begin(&a, b->q);
+	do {
+		any = exs_attend_poll(&a);
+		cpu_relax();
+	} while (any && !exs_busy_over(b) && !need_resched() &&
+		 ktime_before(ktime_get(), end));
+	exs_attend_end(&a);
+	cond_resched();
+	return any;
+}
+
+static void exs_busy_run(struct exs_queue *q, u32 need, ktime_t until)
+{
+	struct exs_busy b = { .q = q, .need = need, .until = until };
+
+	while (!exs_busy_over(&b) && exs_busy_slice(&b))
+		;
+}
+
+ktime_t exs_busy_wait(struct exs_queue *q, u32 need, ktime_t until)
+{
+	u32 mode = READ_ONCE(q->wait_mode), ns = READ_ONCE(q->busy_ns);
+	ktime_t start;
+
+	if (mode == EXS_QWAIT_NOTIFY)
+		return 0;
+	start = ktime_get();
+	if (mode == EXS_QWAIT_BUSY) {
+		exs_busy_run(q, need, until);
+	} else if (ns) {
+		exs_busy_run(q, need, min(until, ktime_add_ns(start, ns)));
+		if (ktime_after(ktime_get(), ktime_add_ns(start, ns)))
+			exs_count(busy_given_up, 1);
+	}
+	return start;
+}
+
+/*
+ * Polling pays if events come soon. So, a wait that was short makes the time of
+ * polling longer, any other makes it shorter, down to none.
+ */
+void exs_busy_learn(struct exs_queue *q, ktime_t start)
+{
+	u32 ns = READ_ONCE(q->busy_ns);
+	s64 took;
+
+	if (READ_ONCE(q->wait_mode) != EXS_QWAIT_ADAPTIVE)
+		return;
+	took = ktime_to_ns(ktime_sub(ktime_get(), start));
+	if (took <= EXS_BUSY_MAX)
+		ns = clamp_t(u32, 2 * ns, EXS_BUSY_MIN, EXS_BUSY_MAX);
+	else
+		ns = ns / 2 < EXS_BUSY_MIN ? 0 : ns / 2;
+	WRITE_ONCE(q->busy_ns, ns);
+}
+
+int exs_queue_set_wait(struct exs_queue *q, s64 mode)
+{
+	if (mode != EXS_QWAIT_NOTIFY && mode != EXS_QWAIT_BUSY &&
+	    mode != EXS_QWAIT_ADAPTIVE)
+		return -EINVAL;
+	WRITE_ONCE(q->busy_ns, EXS_BUSY_MAX);
+	WRITE_ONCE(q->wait_mode, mode);
+	return 0;
+}

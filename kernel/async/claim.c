@@ -1,0 +1,455 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Tokens: accepted connections on their way to a descriptor.
+ *
+ * accept(2) is to be seen by security modules, and the descriptor belongs into
+ * the process that dequeues the event. So the entry carries a token. The library,
+ * in the dequeuing thread, claims it: the connection is parked at the listener
+ * for this thread, whose next accept4(2) on it returns that very one.
+ *
+ *             posted          consumed           claim: parked
+ *   (op) ---> UNREAD --------> READ ---------------> CLAIMED ----> accepted,
+ *                \______________________________________^ |        forgotten by
+ *                                ^                        |        the next sweep
+ *                                |________________________|
+ *                                 claimed again: unparked
+ *
+ * accept4(2) may fail (EMFILE, a security module, a thread that is killed), so
+ * the token stays until the connection was accepted, and may be claimed again,
+ * from any thread. A thread that failed undoes its claim, for it can have only
+ * one at a listener, or drops the connection. An unclaimed token holds a slot:
+ * as long as its entry is unread that is the entry's own, afterwards a
+ * reservation. A claimed one holds none; their number is bounded.
+ *
+ * A token holds the listener's sock, not its file. When the program closes the
+ * listener before it claims, the connection is lost, as are all that TCP would
+ * have had in the backlog: ECONNABORTED. To claim where the listener has no
+ * descriptor (another process, or it was moved), one is installed for the time
+ * of the accept.
+ *
+ * References to the connection: one as long as there is a token. Parking hands
+ * that to the listener, and the token takes another, only to look. If the queue
+ * dies, what is parked stays parked: its thread may be in accept4(2), and
+ * when it is gone the listener drops it.
+ *
+ * An ordinary listener cannot keep a connection for a thread. There a token is an
+ * offer: of as many connections as wait, each is offered to one accept at a time
+ * (foreign_lane.c), and accept4(2) takes whichever is first. It is READ until that
+ * is done; and if somebody else was quicker, so that none is left, the token becomes
+ * an operation again, of the process that had it. The lane holds the listener's
+ * file meanwhile. Whoever has the token dies: the connection still waits there.
+ */
+#include <linux/file.h>
+#include <linux/net.h>
+#include <linux/uaccess.h>
+
+#include "../compat/compat.h"
+#include "../core/stats.h"
+#include "foreign.h"
+#include "ioctl.h"
+#include "mm.h"
+#include "op.h"
+#include "queue.h"
+
+/* Threads of one queue between claim and accept. */
+#define EXS_CLAIMS_MAX	1024
+
+static void exs_token_move(struct exs_queue *q, struct exs_op *op,
+			   enum exs_token_state to, struct list_head *list)
+{
+	lockdep_assert_held(&q->lock);
+	if (op->conn.token_state == EXS_TOKEN_READ)
+		q->slots.reserved--;
+	if (op->conn.token_state == EXS_TOKEN_CLAIMED)
+		q->claimed--;
+	if (to == EXS_TOKEN_READ)
+		q->slots.reserved++;
+	if (to == EXS_TOKEN_CLAIMED)
+		q->claimed++;
+	op->conn.token_state = to;
+	list_move_tail(&op->node, list);
+}
+
+void exs_token_add(struct exs_queue *q, struct exs_op *op)
+{
+	op->conn.pos = q->slots.tail;
+	exs_token_move(q, op, EXS_TOKEN_UNREAD, &q->unread_tokens);
+}
+
+void exs_tokens_consumed(struct exs_queue *q)
+{
+	struct exs_op *op, *next;
+
+	list_for_each_entry_safe(op, next, &q->unread_tokens, node) {
+		if (op->conn.pos >= q->slots.head)
+			break;
+		exs_token_move(q, op, EXS_TOKEN_READ, &q->read_tokens);
+	}
+}
+
+static void exs_token_free(struct exs_op *op)
+{
+	xa_erase(&op->queue->tokens, op->conn.token);
+	exs_op_put(op);
+}
+
+/* It is, or was, a token, and there is no connection. */
+static bool exs_token_is_offer(const struct exs_op *op)
+{
+	return !op->conn.child;
+}
+
+void exs_token_free_offer(struct exs_op *op)
+{
+	exs_lane_return(op);
+	exs_token_free(op);
+}
+
+/* It is on no list any more. */
+static void exs_token_reject(struct exs_op *op)
+{
+	if (exs_token_is_offer(op))
+		exs_lane_return(op);
+	else
+		exs_sock_drop(op->conn.child);
+	exs_token_free(op);
+}
+
+static void exs_tokens_reject(struct list_head *list)
+{
+	struct exs_op *op, *next;
+
+	list_for_each_entry_safe(op, next, list, node) {
+		list_del_init(&op->node);
+		exs_token_reject(op);
+	}
+}
+
+/* Nobody holds q->lock, and the token is on no list any more. */
+static void exs_tokens_free(struct list_head *list)
+{
+	struct exs_op *op, *next;
+
+	list_for_each_entry_safe(op, next, list, node) {
+		list_del_init(&op->node);
+		sock_put(op->conn.child);
+		exs_token_free(op);
+	}
+}
+
+static bool exs_token_over(const struct exs_op *op)
+{
+	struct sock *child = op->conn.child;
+
+	return READ_ONCE(child->sk_socket) ||
+	       READ_ONCE(exs_sk(child)->state) == EXS_CLOSED;
+}
+
+void exs_tokens_sweep(struct exs_queue *q)
+{
+	struct exs_op *op, *next;
+	LIST_HEAD(over);
+
+	if (!READ_ONCE(q->claimed))
+		return;
+	spin_lock(&q->lock);
+	list_for_each_entry_safe(op, next, &q->claimed_tokens, node)
+		if (exs_token_over(op))
+			exs_token_move(q, op, EXS_TOKEN_NONE, &over);
+	spin_unlock(&q->lock);
+	exs_tokens_free(&over);
+}
+
+void exs_tokens_drop(struct exs_queue *q)
+{
+	LIST_HEAD(unclaimed);
+	LIST_HEAD(claimed);
+
+	spin_lock(&q->lock);
+	list_splice_init(&q->unread_tokens, &unclaimed);
+	list_splice_init(&q->read_tokens, &unclaimed);
+	list_splice_init(&q->claimed_tokens, &claimed);
+	spin_unlock(&q->lock);
+	exs_tokens_free(&claimed);
+	exs_tokens_reject(&unclaimed);
+}
+
+static void exs_tokens_take_offers(struct exs_queue *q, struct list_head *from,
+				   const struct sock *sk, struct list_head *to)
+{
+	struct exs_op *op, *next;
+
+	list_for_each_entry_safe(op, next, from, node)
+		if (op->sk == sk && exs_token_is_offer(op))
+			exs_token_move(q, op, EXS_TOKEN_NONE, to);
+}
+
+void exs_tokens_drop_offers(struct exs_queue *q, const struct sock *sk)
+{
+	LIST_HEAD(over);
+
+	spin_lock(&q->lock);
+	exs_tokens_take_offers(q, &q->unread_tokens, sk, &over);
+	exs_tokens_take_offers(q, &q->read_tokens, sk, &over);
+	spin_unlock(&q->lock);
+	exs_tokens_reject(&over);
+}
+
+/* The number is erased before the last reference goes: whatever is found under
+ * the array's lock is alive. It may still be an operation in flight.
+ */
+static struct exs_op *exs_token_find(struct exs_queue *q, u64 token)
+{
+	struct exs_op *op = NULL;
+
+	if (token > U32_MAX)
+		return NULL;
+	xa_lock(&q->tokens);
+	op = xa_load(&q->tokens, token);
+	if (op)
+		refcount_inc(&op->ref);
+	xa_unlock(&q->tokens);
+	return op;
+}
+
+/*
+ * After this it is unclaimed, or there is nothing left to be claimed. A sweep may
+ * meanwhile give the token's references away. Only what is still parked can be
+ * unparked, and a sweep does not touch that.
+ */
+static int exs_token_unclaim(struct exs_queue *q, struct exs_op *op)
+{
+	enum exs_token_state state;
+	struct sock *child;
+	bool found;
+
+	spin_lock(&q->lock);
+	exs_queue_unread(q);
+	state = op->conn.token_state;
+	child = op->conn.child;
+	if (state == EXS_TOKEN_CLAIMED)
+		sock_hold(child);
+	spin_unlock(&q->lock);
+	if (state != EXS_TOKEN_CLAIMED)
+		return state == EXS_TOKEN_NONE ? -ENOENT : 0;
+	found = exs_sock_unpark(op->sk, child);
+	if (found) {
+		spin_lock(&q->lock);
+		exs_token_move(q, op, EXS_TOKEN_READ, &q->read_tokens);
+		spin_unlock(&q->lock);
+		sock_put(child);
+	}
+	sock_put(child);
+	return found ? 0 : -ENOENT;
+}
+
+/*
+ * Unclaimed, and from now on used up: the connection is closed, or left where it
+ * is if that is an ordinary listener. An offer may have been dropped just now.
+ */
+static void exs_token_abort(struct exs_queue *q, struct exs_op *op)
+{
+	LIST_HEAD(over);
+
+	spin_lock(&q->lock);
+	if (op->conn.token_state != EXS_TOKEN_NONE)
+		exs_token_move(q, op, EXS_TOKEN_NONE, &over);
+	spin_unlock(&q->lock);
+	exs_tokens_reject(&over);
+}
+
+/*
+ * It is claimed once it is parked, so there is nothing to be undone, and no
+ * sweep sees it before. By then the connection may be accepted or closed already.
+ */
+static int exs_token_park(struct exs_queue *q, struct exs_op *op)
+{
+	struct sock *child = op->conn.child;
+	int err;
+
+	if (READ_ONCE(q->claimed) >= EXS_CLAIMS_MAX)
+		return -EAGAIN;
+	sock_hold(child);
+	err = exs_sock_park(op->sk, child);
+	if (err) {
+		sock_put(child);
+		return err;
+	}
+	spin_lock(&q->lock);
+	exs_token_move(q, op, EXS_TOKEN_CLAIMED, &q->claimed_tokens);
+	spin_unlock(&q->lock);
+	return 0;
+}
+
+/*
+ * sock_orphan() clears sk_socket under this lock before the socket and its file
+ * go away.
+ */
+static struct file *exs_listener_file(struct sock *sk)
+{
+	struct file *file = NULL;
+
+	read_lock_bh(&sk->sk_callback_lock);
+	if (sk->sk_socket && sk->sk_socket->file)
+		file = get_file_active(&sk->sk_socket->file);
+	read_unlock_bh(&sk->sk_callback_lock);
+	return file;
+}
+
+static bool exs_fd_is_sock(int fd, const struct sock *sk)
+{
+	int err;
+	struct socket *sock = sockfd_lookup(fd, &err);
+	bool is;
+
+	if (!sock)
+		return false;
+	is = sock->sk == sk;
+	sockfd_put(sock);
+	return is;
+}
+
+/* Another thread may take the last one yet; then accept4(2) fails. */
+static int exs_fd_available(void)
+{
+	int fd = get_unused_fd_flags(O_CLOEXEC);
+
+	if (fd < 0)
+		return fd;
+	put_unused_fd(fd);
+	return 0;
+}
+
+/* Make c->fd a descriptor of the listener. */
+static int exs_claim_listener(struct sock *listener, struct exs_ioc_claim *c)
+{
+	struct file *file = exs_listener_file(listener);
+
+	if (!file)
+		return -ECONNABORTED;
+	if (!exs_fd_is_sock(c->fd, listener)) {
+		c->fd = receive_fd(file, NULL, O_CLOEXEC);
+		c->flags = EXS_CLAIM_CLOSE;
+	}
+	fput(file);
+	return min(c->fd, 0);
+}
+
+/*
+ * A descriptor that was installed may be another file's by now, and is not for
+ * us to close: the program does, whatever comes of the claim.
+ */
+static int exs_token_claim(struct exs_queue *q, struct exs_op *op,
+			   struct exs_ioc_claim *c, void __user *arg)
+{
+	int err = exs_claim_listener(op->sk, c);
+
+	if (err)
+		return err;
+	err = exs_fd_available();
+	if (exs_token_is_offer(op))
+		c->flags |= EXS_CLAIM_PLAIN;
+	if (exs_ioc_put(arg, c, sizeof(*c)))
+		return -EFAULT;
+	if (err || exs_token_is_offer(op))
+		return err;
+	return exs_token_park(q, op);
+}
+
+/*
+ * Who cancelled it just before it became a token may have it on a list yet: it keeps
+ * that mark, so that nobody else puts it on another, and ends as soon as it would have to wait.
+ * Return: 0, or why it is no token that has left the ring.
+ */
+static int exs_token_readmit(struct exs_queue *q, struct exs_op *op,
+			     struct exs_mm_link *link)
+{
+	int err = 0;
+
+	spin_lock(&q->lock);
+	exs_queue_unread(q);
+	if (op->conn.token_state == EXS_TOKEN_NONE)
+		err = -ENOENT;
+	else if (op->conn.token_state == EXS_TOKEN_UNREAD)
+		err = -EBUSY;
+	if (!err) {
+		op->conn.token_state = EXS_TOKEN_NONE;
+		atomic_andnot(EXS_OP_ISSUED, &op->state);
+		exs_queue_readmit(q, op, link);
+	}
+	spin_unlock(&q->lock);
+	return err;
+}
+
+/* There is no connection any more: the operation waits for the next. */
+static int exs_offer_again(struct exs_queue *q, struct exs_op *op)
+{
+	struct exs_mm_link *link = exs_mm_link(q);
+	struct file *file;
+	int err;
+
+	if (IS_ERR(link))
+		return PTR_ERR(link);
+	file = exs_listener_file(op->sk);
+	if (!file)
+		return -ENOENT;
+	err = exs_token_readmit(q, op, link);
+	if (!err) {
+		exs_count(accepts_again, 1);
+		exs_lane_return(op);
+		exs_op_again(op, sock_from_file(file));
+	}
+	fput(file);
+	return err;
+}
+
+static int exs_claim(struct exs_queue *q, struct exs_op *op,
+		     struct exs_ioc_claim *c, void __user *arg)
+{
+	int err;
+
+	lockdep_assert_held(&q->claim_mutex);
+	err = exs_token_unclaim(q, op);
+	if (err || c->flags == EXS_CLAIM_UNDO)
+		return err;
+	if (c->flags == EXS_CLAIM_DROP) {
+		exs_token_abort(q, op);
+		return 0;
+	}
+	if (c->flags == EXS_CLAIM_AGAIN)
+		return exs_token_is_offer(op) ? exs_offer_again(q, op) : -EINVAL;
+	err = exs_token_claim(q, op, c, arg);
+	if (err == -ECONNABORTED)
+		exs_token_abort(q, op);
+	return err;
+}
+
+/* One of them, or none. */
+static bool exs_claim_flags_ok(u32 flags)
+{
+	return !flags || flags == EXS_CLAIM_UNDO || flags == EXS_CLAIM_DROP ||
+	       flags == EXS_CLAIM_AGAIN;
+}
+
+int exs_queue_claim(struct exs_queue *q, void __user *arg)
+{
+	struct exs_ioc_claim c;
+	struct exs_op *op;
+	int err = exs_ioc_get(&c, sizeof(c), EXS_CLAIM_SIZE_VER0, arg);
+
+	if (err)
+		return err;
+	if (c.pad || !exs_claim_flags_ok(c.flags))
+		return -EINVAL;
+	exs_tokens_sweep(q);
+	op = exs_token_find(q, c.token);
+	if (!op)
+		return -ENOENT;
+	err = mutex_lock_interruptible(&q->claim_mutex);
+	if (!err) {
+		err = exs_claim(q, op, &c, arg);
+		mutex_unlock(&q->claim_mutex);
+	}
+	exs_op_put(op);
+	return err;
+}

@@ -1,0 +1,331 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Pieces of a send that is partly in files.
+ *
+ * A file is read as splice(2) reads it: what comes out of it are references to
+ * pages, those of the page cache if the file system has one. They are sent as they
+ * are, without a copy. So what is changed in the file meanwhile may or may not be
+ * among the bytes that are sent, as with sendfile(2); a file that is truncated
+ * meanwhile leaves its old pages to those who hold them.
+ */
+#include <linux/bitmap.h>
+#include <linux/cred.h>
+#include <linux/file.h>
+#include <linux/fs.h>
+#include <linux/memcontrol.h>
+#include <linux/mm.h>
+#include <linux/pipe_fs_i.h>
+#include <linux/slab.h>
+#include <linux/splice.h>
+
+#include "../core/stats.h"
+#include "feed.h"
+#include "op.h"
+
+/* Entries besides those of whole pages: for file systems that give less at a time. */
+#define EXS_FEED_SPARE	16
+#define EXS_FEED_BVECS	(EXS_FEED_PIECE / PAGE_SIZE + EXS_FEED_SPARE)
+
+static struct workqueue_struct *exs_feed_wq;
+
+/* Queue the work, with the caller's reference. */
+static void exs_feed_queue(struct exs_feed *f)
+{
+	if (!queue_work(exs_feed_wq, &f->work))
+		exs_feed_put(f);
+}
+
+void exs_feed_kick(struct exs_feed *f)
+{
+	kref_get(&f->ref);
+	exs_feed_queue(f);
+}
+
+static void exs_feed_pass_turn(struct exs_user *user)
+{
+	struct exs_turn *next;
+
+	exs_turn_end(user);
+	while ((next = exs_turn_next(user)))
+		exs_feed_queue(container_of(next, struct exs_feed, turn));
+}
+
+/* A feed that waits for its turn keeps the work's reference. */
+static void exs_feed_work(struct work_struct *work)
+{
+	struct exs_feed *f = container_of(work, struct exs_feed, work);
+	int turn = exs_turn_take(f->user, &f->turn);
+
+	if (turn > 0) {
+		f->run(f);
+		exs_feed_pass_turn(f->user);
+	}
+	if (turn)
+		exs_feed_put(f);
+}
+
+static void exs_feed_dimension(struct exs_feed *f, u32 count, u64 len)
+{
+	u64 n;
+
+	f->max_len = f->message ? EXS_MESSAGE_MAX + 1 : EXS_FEED_PIECE;
+	/* Each part may begin and end within a page. */
+	n = PFN_UP(min_t(u64, len, f->max_len)) + 2 * count + EXS_FEED_SPARE;
+	f->max_bvecs = f->message ? n : min_t(u64, n, EXS_FEED_BVECS);
+	f->charged = f->message ? f->max_bvecs : EXS_FEED_AHEAD * f->max_bvecs;
+}
+
+struct exs_feed *exs_feed_new(const struct exs_op *op, u32 count, u64 len)
+{
+	struct exs_feed *f = kvzalloc(struct_size(f, parts, count), GFP_KERNEL_ACCOUNT);
+	int err;
+
+	if (!f)
+		return ERR_PTR(-ENOMEM);
+	f->message = op->sk->sk_type != SOCK_STREAM;
+	exs_feed_dimension(f, count, len);
+	err = exs_limit_charge(EXS_LIMIT_PAGES, f->charged, &f->user);
+	if (err) {
+		kvfree(f);
+		return ERR_PTR(err);
+	}
+	kref_init(&f->ref);
+	INIT_WORK(&f->work, exs_feed_work);
+	INIT_LIST_HEAD(&f->turn.node);
+	spin_lock_init(&f->lock);
+	f->cred = get_current_cred();
+	f->memcg = get_mem_cgroup_from_mm(current->mm);
+	exs_live(feeds, 1);
+	return f;
+}
+
+void exs_feed_release(struct kref *ref)
+{
+	struct exs_feed *f = container_of(ref, struct exs_feed, ref);
+
+	while (f->nparts--)
+		if (f->parts[f->nparts].file)
+			fput(f->parts[f->nparts].file);
+	if (f->piece)
+		exs_feed_piece_free(f->piece);
+	if (f->ready)
+		exs_feed_piece_free(f->ready);
+	if (f->conn)
+		exs_conn_put(f->conn);
+	put_cred(f->cred);
+	mem_cgroup_put(f->memcg);
+	exs_limit_uncharge(EXS_LIMIT_PAGES, f->charged, f->user);
+	kvfree(f);
+	exs_live(feeds, -1);
+}
+
+void exs_feed_add_memory(struct exs_feed *f, u64 len, unsigned int nbvecs)
+{
+	/* Until there is a file it is the only part. */
+	if (f->nparts <= 1 && !f->parts[0].file)
+		f->header += len;
+	if (!f->nparts || f->parts[f->nparts - 1].file)
+		f->nparts++;
+	f->parts[f->nparts - 1].nbvecs += nbvecs;
+}
+
+static int exs_feed_check(struct exs_feed_part *part, u64 pos, u64 len)
+{
+	umode_t mode = file_inode(part->file)->i_mode;
+
+	if (!(part->file->f_mode & FMODE_READ))
+		return -EBADF;
+	if (!(S_ISREG(mode) || S_ISBLK(mode)) || !part->file->f_op->splice_read)
+		return -EINVAL;
+	if (pos > LLONG_MAX)
+		return -EINVAL;
+	part->pos = pos;
+	part->left = LLONG_MAX - pos;
+	if (len == EXS_IOV_TO_EOF)
+		return 0;
+	if (len > part->left)
+		return -EOVERFLOW;
+	part->left = len;
+	return 0;
+}
+
+int exs_feed_add_file(struct exs_feed *f, const struct exs_sqe_iovec *piece)
+{
+	struct exs_feed_part *part = &f->parts[f->nparts];
+
+	part->file = fget(piece->region);
+	if (!part->file)
+		return -EBADF;
+	f->nparts++;
+	return exs_feed_check(part, piece->addr, piece->len);
+}
+
+void exs_feed_parts(const struct exs_feed *f, u64 *parts)
+{
+	parts[0] = min(f->sent, f->header);
+	parts[1] = min(f->sent - parts[0], f->filed);
+}
+
+static struct exs_feed_piece *exs_feed_piece_new(struct exs_feed *f)
+{
+	struct exs_feed_piece *p;
+
+	p = kvzalloc(struct_size(p, bvec, f->max_bvecs), GFP_KERNEL_ACCOUNT);
+	if (!p)
+		return NULL;
+	p->is_file = bitmap_zalloc(f->max_bvecs, GFP_KERNEL_ACCOUNT);
+	if (!p->is_file) {
+		kvfree(p);
+		return NULL;
+	}
+	p->feed = f;
+	exs_live(xfers, 1);
+	return p;
+}
+
+void exs_feed_piece_free(struct exs_feed_piece *p)
+{
+	unsigned int i;
+
+	for_each_set_bit(i, p->is_file, p->nbvecs)
+		put_page(p->bvec[i].bv_page);
+	bitmap_free(p->is_file);
+	kvfree(p);
+	exs_live(xfers, -1);
+}
+
+static bool exs_feed_piece_full(const struct exs_feed_piece *p)
+{
+	return p->nbvecs == p->feed->max_bvecs || p->len >= p->feed->max_len;
+}
+
+/* The pages are not touched here: the operation may end before they are sent. */
+static int exs_feed_read_memory(struct exs_feed *f, struct exs_feed_part *part,
+				struct exs_feed_piece *p)
+{
+	int err = 0;
+
+	spin_lock(&f->lock);
+	if (f->over)
+		err = -ECANCELED;
+	while (!err && part->nbvecs && !exs_feed_piece_full(p)) {
+		p->len += f->bvec->bv_len;
+		p->bvec[p->nbvecs++] = *f->bvec++;
+		part->nbvecs--;
+	}
+	spin_unlock(&f->lock);
+	return err;
+}
+
+/* A splice_actor. The page stays as long as the piece; the pipe's buffer does not. */
+static int exs_feed_take(struct pipe_inode_info *pipe, struct pipe_buffer *buf,
+			 struct splice_desc *sd)
+{
+	struct exs_feed_piece *p = sd->u.data;
+
+	if (exs_feed_piece_full(p))
+		return 0;
+	get_page(buf->page);
+	__set_bit(p->nbvecs, p->is_file);
+	bvec_set_page(&p->bvec[p->nbvecs++], buf->page, sd->len, buf->offset);
+	p->len += sd->len;
+	p->file_len += sd->len;
+	return sd->len;
+}
+
+static int exs_feed_take_all(struct pipe_inode_info *pipe, struct splice_desc *sd)
+{
+	return __splice_from_pipe(pipe, sd, exs_feed_take);
+}
+
+/*
+ * Security modules are asked about the submitter. The reading itself is done as
+ * the worker: the pipe that splice makes for it stays with the thread.
+ */
+static ssize_t exs_feed_splice(struct exs_feed *f, struct exs_feed_part *part,
+			       struct exs_feed_piece *p)
+{
+	size_t len = min_t(u64, part->left, f->max_len - p->len);
+	struct splice_desc sd = {
+		.len		= len,
+		.total_len	= len,
+		.pos		= part->pos,
+		.u.data		= p,
+	};
+	const struct cred *old = override_creds(f->cred);
+	int err = rw_verify_area(READ, part->file, &part->pos, len);
+
+	revert_creds(old);
+	return err < 0 ? err : splice_direct_to_actor(part->file, &sd, exs_feed_take_all);
+}
+
+static int exs_feed_read_file(struct exs_feed *f, struct exs_feed_part *part,
+			      struct exs_feed_piece *p)
+{
+	ssize_t n = part->left ? exs_feed_splice(f, part, p) : 0;
+
+	if (n < 0)
+		return n;
+	part->pos += n;
+	part->left = n ? part->left - n : 0;
+	return 0;
+}
+
+static int exs_feed_fill(struct exs_feed *f, struct exs_feed_piece *p)
+{
+	struct exs_feed_part *part;
+	int err = 0;
+
+	while (!err && !exs_feed_at_end(f) && !exs_feed_piece_full(p)) {
+		part = &f->parts[f->at];
+		if (part->file)
+			err = exs_feed_read_file(f, part, p);
+		else
+			err = exs_feed_read_memory(f, part, p);
+		if (!err && !part->left && !part->nbvecs)
+			f->at++;
+		cond_resched();
+	}
+	if (!err && f->message && (p->len > EXS_MESSAGE_MAX || !exs_feed_at_end(f)))
+		err = -EMSGSIZE;
+	return err;
+}
+
+/* A message is sent if there is all of it, also one of no bytes. */
+static bool exs_feed_sendable(const struct exs_feed *f, const struct exs_feed_piece *p,
+			      int err)
+{
+	return f->message ? !err : p->len;
+}
+
+/* What a file system may say, but those who send mean something else by. */
+static int exs_feed_errno(int err)
+{
+	return err == -EAGAIN || err == -EIOCBQUEUED ? -EIO : err;
+}
+
+int exs_feed_read(struct exs_feed *f, struct exs_feed_piece **piece)
+{
+	struct mem_cgroup *old = set_active_memcg(f->memcg);
+	struct exs_feed_piece *p = exs_feed_piece_new(f);
+	int err = p ? exs_feed_fill(f, p) : -ENOMEM;
+
+	set_active_memcg(old);
+	if (p && !exs_feed_sendable(f, p, err)) {
+		exs_feed_piece_free(p);
+		p = NULL;
+	}
+	*piece = p;
+	return exs_feed_errno(err);
+}
+
+int exs_feeds_init(void)
+{
+	exs_feed_wq = alloc_workqueue("exs_feed", WQ_UNBOUND, WQ_MAX_ACTIVE);
+	return exs_feed_wq ? 0 : -ENOMEM;
+}
+
+void exs_feeds_exit(void)
+{
+	destroy_workqueue(exs_feed_wq);
+}

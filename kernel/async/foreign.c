@@ -1,0 +1,443 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Operations on ordinary sockets: which there are, and how one is tried: with
+ * the call that a program would make, MSG_DONTWAIT, over the pinned pages, with
+ * the credentials of the submitter. So security modules see every try, and
+ * nothing of the submitter's memory is touched while a socket is locked.
+ *
+ * Connect supplies the event of the program's own connect(2), which comes after
+ * it. A socket of messages is connected at once, so there it comes before. Accept
+ * offers what waits at the listener; the accept4(2) is the dequeuing thread's.
+ */
+#include <linux/cred.h>
+#include <linux/fdtable.h>
+#include <linux/in.h>
+#include <linux/memcontrol.h>
+#include <linux/net.h>
+#include <linux/nospec.h>
+#include <linux/sched/mm.h>
+#include <net/inet_connection_sock.h>
+#include <net/sock.h>
+
+#include "foreign.h"
+#include "op.h"
+
+struct exs_foreign_def {
+	struct exs_op_def def;
+	enum exs_lane_dir dir;
+	long (*call)(struct exs_op *op, struct socket *sock);
+};
+
+static const struct exs_foreign_def *exs_foreign_row(const struct exs_op *op)
+{
+	return container_of(op->def, struct exs_foreign_def, def);
+}
+
+/*
+ * Those whose calls are known not to block with MSG_DONTWAIT, and to wake. Those
+ * of TLS in the kernel, for one, wait for whoever is blocked in another call.
+ */
+static bool exs_foreign_supports(struct sock *sk)
+{
+	switch (sk->sk_family) {
+	case AF_INET:
+	case AF_INET6:
+		return (sk_is_tcp(sk) && !inet_csk_has_ulp(sk)) ||
+		       (sk->sk_type == SOCK_DGRAM && sk->sk_protocol == IPPROTO_UDP);
+	case AF_UNIX:
+		return true;
+	default:
+		return false;
+	}
+}
+
+/*
+ * One call moved @n bytes. Return: as exs_foreign_try(); only if @all of them
+ * are wanted there may be more to do.
+ */
+static long exs_foreign_moved(struct exs_op *op, size_t n, bool all)
+{
+	op->foreign.done += n;
+	iov_iter_advance(&op->data.iter, n);
+	if (n && all && iov_iter_count(&op->data.iter))
+		return -EIOCBQUEUED;
+	return op->foreign.done;
+}
+
+/* A worker has nobody to send SIGPIPE to. */
+static long exs_foreign_send(struct exs_op *op, struct socket *sock)
+{
+	struct msghdr msg = {
+		.msg_iter = op->data.iter,
+		.msg_flags = op->msg_flags | MSG_DONTWAIT | MSG_NOSIGNAL,
+	};
+	long res = sock_sendmsg(sock, &msg);
+
+	if (res < 0)
+		return res;
+	return exs_foreign_moved(op, res, sock->type == SOCK_STREAM);
+}
+
+static long exs_foreign_sendmsg(struct exs_op *op, struct socket *sock)
+{
+	return op->data.feed ? exs_foreign_feed_try(op, sock) : exs_foreign_send(op, sock);
+}
+
+/* Not what this call met with: EACCES, ENOMEM. */
+static bool exs_foreign_is_sock_error(int err)
+{
+	switch (err) {
+	case -ECONNRESET:
+	case -ECONNREFUSED:
+	case -ECONNABORTED:
+	case -ETIMEDOUT:
+	case -EPIPE:
+	case -EHOSTUNREACH:
+	case -ENETUNREACH:
+		return true;
+	default:
+		return false;
+	}
+}
+
+/* What it holds is good, so an error of the socket is left for the next call. */
+static long exs_foreign_recv_failed(struct exs_op *op, struct sock *sk, int err)
+{
+	if (!op->foreign.done)
+		return err;
+	if (exs_foreign_is_sock_error(err))
+		cmpxchg(&sk->sk_err, 0, -err);
+	return op->foreign.done;
+}
+
+/*
+ * Sockets of datagrams that were shut down tell who waits that it is over, but
+ * not who would not wait.
+ */
+static long exs_foreign_recv(struct exs_op *op, struct socket *sock)
+{
+	bool all = op->msg_flags & MSG_WAITALL && sock->type == SOCK_STREAM;
+	bool shut = READ_ONCE(sock->sk->sk_shutdown) & RCV_SHUTDOWN;
+	struct msghdr msg = { .msg_iter = op->data.iter };
+	long res = sock_recvmsg(sock, &msg, MSG_DONTWAIT);
+
+	if (res == -EAGAIN)
+		return shut ? op->foreign.done : res;
+	if (res < 0)
+		return exs_foreign_recv_failed(op, sock->sk, res);
+	op->foreign.flags = msg.msg_flags & (MSG_TRUNC | MSG_EOR);
+	return exs_foreign_moved(op, res, all);
+}
+
+static bool exs_foreign_connecting(const struct sock *sk)
+{
+	return sk->sk_state == TCP_SYN_SENT || sk->sk_state == TCP_SYN_RECV;
+}
+
+/*
+ * That an earlier attempt failed only another connect(2) makes forget. An error that
+ * nobody asked for must not be taken for the coming attempt's.
+ */
+static int exs_foreign_may_connect(struct socket *sock)
+{
+	struct sock *sk = sock->sk;
+
+	if (exs_foreign_connecting(sk))
+		return -EALREADY;
+	if (sk->sk_state != TCP_CLOSE)
+		return -EISCONN;
+	return sock->state == SS_UNCONNECTED ? sock_error(sk) : -ECONNABORTED;
+}
+
+/*
+ * TCP_CLOSE is also what it is before connect(2) comes, but for sock->state, and
+ * what it is again, with an error, once shutdown(2) has ended the attempt. AF_UNIX
+ * knows no other state in between.
+ */
+static long exs_foreign_connected(struct socket *sock)
+{
+	struct sock *sk = sock->sk;
+
+	/* With TCP_FASTOPEN_CONNECT it is the first send that connects. */
+	if (exs_foreign_connecting(sk))
+		return sock->ops->poll(sock->file, sock, NULL) & EPOLLOUT ? 0 : -EAGAIN;
+	if (sk->sk_state != TCP_CLOSE)
+		return 0;
+	return sock_error(sk) ?: (sock->state == SS_UNCONNECTED ? -EAGAIN : -ECONNABORTED);
+}
+
+static long exs_foreign_connect(struct exs_op *op, struct socket *sock)
+{
+	long res;
+
+	lock_sock(sock->sk);
+	res = exs_foreign_connected(sock);
+	release_sock(sock->sk);
+	return res;
+}
+
+static bool exs_foreign_listens(const struct sock *sk)
+{
+	return READ_ONCE(sk->sk_state) == TCP_LISTEN &&
+	       !(READ_ONCE(sk->sk_shutdown) & RCV_SHUTDOWN);
+}
+
+static unsigned int exs_foreign_waiting(const struct sock *sk)
+{
+	return sk->sk_family == AF_UNIX ? skb_queue_len_lockless(&sk->sk_receive_queue) :
+					  READ_ONCE(sk->sk_ack_backlog);
+}
+
+static long exs_foreign_accept(struct exs_op *op, struct socket *sock)
+{
+	if (!exs_foreign_listens(sock->sk))
+		return -ECANCELED;
+	return exs_lane_offer(op, exs_foreign_waiting(sock->sk));
+}
+
+/* After all sends before it. The library has asked the security modules. */
+static long exs_foreign_shutdown(struct exs_op *op, struct socket *sock)
+{
+	return kernel_sock_shutdown(sock, op->arg);
+}
+
+long exs_foreign_try(struct exs_op *op, struct socket *sock)
+{
+	const struct cred *old = override_creds(op->foreign.cred);
+	struct mem_cgroup *old_memcg = set_active_memcg(op->foreign.memcg);
+	long res = -EOPNOTSUPP;
+
+	if (exs_foreign_supports(sock->sk))
+		res = exs_foreign_row(op)->call(op, sock);
+	set_active_memcg(old_memcg);
+	revert_creds(old);
+	return res;
+}
+
+/* Perhaps not for the first time: accept. */
+static void exs_foreign_begin(struct exs_op *op)
+{
+	INIT_LIST_HEAD(&op->foreign.node);
+	op->foreign.cancelled = false;
+	op->foreign.cred = get_current_cred();
+	op->foreign.memcg = get_mem_cgroup_from_mm(current->mm);
+}
+
+static long exs_foreign_issue(struct exs_op *op, struct socket *sock)
+{
+	exs_foreign_begin(op);
+	return exs_lane_issue(op, sock, exs_foreign_row(op)->dir);
+}
+
+static int exs_foreign_no_prep(struct exs_op *op, const struct exs_sqe *sqe)
+{
+	return 0;
+}
+
+static int exs_foreign_shutdown_prep(struct exs_op *op, const struct exs_sqe *sqe)
+{
+	return sqe->user_arg == SHUT_WR || sqe->user_arg == SHUT_RDWR ? 0 : -EINVAL;
+}
+
+static void exs_foreign_cleanup(struct exs_op *op)
+{
+	put_cred(op->foreign.cred);
+	mem_cgroup_put(op->foreign.memcg);
+}
+
+static long exs_foreign_connect_issue(struct exs_op *op, struct socket *sock)
+{
+	int err;
+
+	exs_foreign_begin(op);
+	if (sock->type == SOCK_DGRAM)
+		return 0;
+	lock_sock(sock->sk);
+	err = exs_foreign_may_connect(sock);
+	release_sock(sock->sk);
+	return err ?: exs_lane_issue(op, sock, EXS_LANE_OUT);
+}
+
+static long exs_foreign_accept_issue(struct exs_op *op, struct socket *sock)
+{
+	exs_foreign_begin(op);
+	if (sock->type == SOCK_DGRAM)
+		return -EOPNOTSUPP;
+	if (!exs_foreign_listens(sock->sk))
+		return -EINVAL;
+	return exs_lane_issue(op, sock, EXS_LANE_IN);
+}
+
+/* The token keeps the number. */
+static void exs_foreign_accept_cleanup(struct exs_op *op)
+{
+	exs_foreign_cleanup(op);
+	if (!op->foreign.offered)
+		exs_accept_cleanup(op);
+}
+
+static bool exs_foreign_match_others(const struct exs_op *op, const void *arg)
+{
+	const struct exs_op *close = arg;
+
+	return op->sk == close->sk && op->opcode != EXS_OP_CLOSE;
+}
+
+/*
+ * The socket's operations in this queue have their events first. What others
+ * wait for goes on, and holds the socket.
+ */
+static long exs_foreign_close_issue(struct exs_op *op, struct socket *sock)
+{
+	int err = close_fd(op->fd);
+	LIST_HEAD(others);
+
+	if (err)
+		return err;
+	exs_queue_collect(op->queue, exs_foreign_match_others, op, &others);
+	exs_ops_cancel(&others);
+	exs_lane_wait_cancelled(op);
+	exs_tokens_drop_offers(op->queue, op->sk);
+	/* What they held of the socket, too: then our caller's is the last. */
+	exs_lane_wait_gone(op->sk, sock->file);
+	return 0;
+}
+
+static int exs_foreign_sendmsg_prep(struct exs_op *op, const struct exs_sqe *sqe)
+{
+	int err = exs_sendmsg_prep(op, sqe);
+
+	if (!err && op->data.feed)
+		exs_foreign_feed_init(op);
+	return err;
+}
+
+static void exs_foreign_data_cleanup(struct exs_op *op)
+{
+	if (op->data.feed)
+		exs_foreign_feed_over(op);
+	exs_foreign_cleanup(op);
+	exs_data_cleanup(op);
+}
+
+static const struct exs_foreign_def exs_foreign_defs[] = {
+	[EXS_OP_CONNECT] = {
+		.def = {
+			.prep		= exs_foreign_no_prep,
+			.issue		= exs_foreign_connect_issue,
+			.cancel		= exs_lane_cancel,
+			.withdraw	= exs_lane_withdraw,
+			.cleanup	= exs_foreign_cleanup,
+		},
+		.dir	= EXS_LANE_OUT,
+		.call	= exs_foreign_connect,
+	},
+	[EXS_OP_ACCEPT] = {
+		.def = {
+			.prep		= exs_accept_prep,
+			.issue		= exs_foreign_accept_issue,
+			.cancel		= exs_lane_cancel,
+			.cleanup	= exs_foreign_accept_cleanup,
+		},
+		.dir	= EXS_LANE_IN,
+		.call	= exs_foreign_accept,
+	},
+	[EXS_OP_SEND] = {
+		.def = {
+			.msg_flags	= MSG_EOR | MSG_NOSIGNAL | MSG_DONTWAIT,
+			.timeout	= EXS_CQE_SENDTIMEOUT,
+			.outgoing	= true,
+			.buffer		= true,
+			.prep		= exs_send_prep,
+			.issue		= exs_foreign_issue,
+			.cancel		= exs_lane_cancel,
+			.cleanup	= exs_foreign_data_cleanup,
+		},
+		.dir	= EXS_LANE_OUT,
+		.call	= exs_foreign_send,
+	},
+	[EXS_OP_RECV] = {
+		.def = {
+			.msg_flags	= MSG_WAITALL | MSG_DONTWAIT,
+			.timeout	= EXS_CQE_RECVTIMEOUT,
+			.buffer		= true,
+			.prep		= exs_recv_prep,
+			.issue		= exs_foreign_issue,
+			.cancel		= exs_lane_cancel,
+			.cleanup	= exs_foreign_data_cleanup,
+		},
+		.dir	= EXS_LANE_IN,
+		.call	= exs_foreign_recv,
+	},
+	[EXS_OP_SENDMSG] = {
+		.def = {
+			.msg_flags	= MSG_EOR | MSG_NOSIGNAL | MSG_DONTWAIT,
+			.timeout	= EXS_CQE_SENDTIMEOUT,
+			.outgoing	= true,
+			.buffer		= true,
+			.prep		= exs_foreign_sendmsg_prep,
+			.issue		= exs_foreign_issue,
+			.cancel		= exs_lane_cancel,
+			.cleanup	= exs_foreign_data_cleanup,
+		},
+		.dir	= EXS_LANE_OUT,
+		.call	= exs_foreign_sendmsg,
+	},
+	[EXS_OP_SENDFILE] = {
+		.def = {
+			.msg_flags	= MSG_EOR | MSG_NOSIGNAL | MSG_DONTWAIT,
+			.timeout	= EXS_CQE_SENDTIMEOUT,
+			.outgoing	= true,
+			.buffer		= true,
+			.prep		= exs_foreign_sendmsg_prep,
+			.issue		= exs_foreign_issue,
+			.cancel		= exs_lane_cancel,
+			.cleanup	= exs_foreign_data_cleanup,
+		},
+		.dir	= EXS_LANE_OUT,
+		.call	= exs_foreign_sendmsg,
+	},
+	[EXS_OP_RECVMSG] = {
+		.def = {
+			.msg_flags	= MSG_WAITALL | MSG_DONTWAIT,
+			.timeout	= EXS_CQE_RECVTIMEOUT,
+			.buffer		= true,
+			.prep		= exs_recvmsg_prep,
+			.issue		= exs_foreign_issue,
+			.cancel		= exs_lane_cancel,
+			.cleanup	= exs_foreign_data_cleanup,
+		},
+		.dir	= EXS_LANE_IN,
+		.call	= exs_foreign_recv,
+	},
+	[EXS_OP_SHUTDOWN] = {
+		.def = {
+			.outgoing	= true,
+			.prep		= exs_foreign_shutdown_prep,
+			.issue		= exs_foreign_issue,
+			.cancel		= exs_lane_cancel,
+			.withdraw	= exs_lane_withdraw,
+			.cleanup	= exs_foreign_cleanup,
+		},
+		.dir	= EXS_LANE_OUT,
+		.call	= exs_foreign_shutdown,
+	},
+	[EXS_OP_CLOSE] = {
+		.def = {
+			.prep		= exs_foreign_no_prep,
+			.issue		= exs_foreign_close_issue,
+			.cleanup	= exs_no_cleanup,
+		},
+	},
+};
+
+const struct exs_op_def *exs_foreign_def(const struct socket *sock, u32 opcode)
+{
+	const struct exs_op_def *def;
+
+	if (opcode >= ARRAY_SIZE(exs_foreign_defs) || !exs_foreign_supports(sock->sk))
+		return NULL;
+	opcode = array_index_nospec(opcode, ARRAY_SIZE(exs_foreign_defs));
+	def = &exs_foreign_defs[opcode].def;
+	return def->issue ? def : NULL;
+}

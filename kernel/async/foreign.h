@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * Operations on ordinary sockets (TCP, UDP, AF_UNIX), whose families know nothing
+ * of operations: they are tried, without blocking, until the socket lets them.
+ *
+ *   foreign.c       which sockets, and what one try of each operation is
+ *   foreign_lane.c  when they are tried: order, waiting, backing off, cancelling
+ *   foreign_feed.c  one try of a send whose bytes are partly in files
+ *
+ * A lane is one direction of one socket with the operations that want something
+ * of it, in order. It exists as long as it has any, or has offered connections to
+ * accepts (claim.c) that did not take them yet, and holds the socket's file:
+ * close(2) therefore does not end an operation. What does: the socket (also when
+ * it is shut down), a cancellation, the end of the submitter's address space,
+ * the end of the queue. No queue depends on the file that an operation holds, so
+ * each of these comes about whatever else holds what.
+ */
+#ifndef EXS_ASYNC_FOREIGN_H
+#define EXS_ASYNC_FOREIGN_H
+
+#include <linux/net.h>
+#include <linux/types.h>
+
+struct exs_op;
+struct file;
+struct sock;
+struct exs_op_def;
+
+enum exs_lane_dir { EXS_LANE_IN, EXS_LANE_OUT };
+
+/*
+ * foreign.c
+ */
+
+/* The row of @opcode for @sock, which is not AF_EXS. NULL: not supported. */
+const struct exs_op_def *exs_foreign_def(const struct socket *sock, u32 opcode);
+
+/**
+ * exs_foreign_try() - try an operation
+ * @op: it; the caller is the only one who does
+ * @sock: its socket
+ *
+ * Context: process, no lock held; does not wait for the socket's peer.
+ * Return: what it completes with; -EAGAIN: not now, nothing was done;
+ * -EIOCBQUEUED: part of it was done, try again.
+ */
+long exs_foreign_try(struct exs_op *op, struct socket *sock);
+
+/*
+ * foreign_feed.c
+ */
+
+/* Before an operation that has a feed is tried, and when it has ended. */
+void exs_foreign_feed_init(struct exs_op *op);
+void exs_foreign_feed_over(struct exs_op *op);
+
+/* As exs_foreign_try(); -EAGAIN with foreign.waits: until exs_lane_news(). */
+long exs_foreign_feed_try(struct exs_op *op, struct socket *sock);
+
+/*
+ * foreign_lane.c
+ */
+
+/**
+ * exs_lane_issue() - put an operation into a lane; alone there, try it at once
+ * @op: it; its handlers may run before this returns
+ * @sock: its socket
+ * @dir: which of the socket's lanes
+ *
+ * Return: -EIOCBQUEUED: it will complete, or has; or why it did not start.
+ */
+long exs_lane_issue(struct exs_op *op, struct socket *sock, enum exs_lane_dir dir);
+
+/* It ends with -ECANCELED, or with what it has moved, unless it has ended. */
+void exs_lane_cancel(struct exs_op *op);
+
+/**
+ * exs_lane_offer() - let an accept have a connection that waits
+ * @op: it; the caller tries it
+ * @waiting: connections that wait at the listener
+ *
+ * Return: 0: it is a token from now on, until exs_lane_return(); -EAGAIN: others
+ * are for all of these.
+ */
+long exs_lane_offer(struct exs_op *op, unsigned int waiting);
+
+/*
+ * What the operation waited for besides its socket may be there: it is tried again.
+ * It has not ended. Any process context, also with spin locks.
+ */
+void exs_lane_news(struct exs_op *op);
+
+/* It took a connection, or will not: there may be one for the next accept. */
+void exs_lane_return(struct exs_op *op);
+
+/* End it without an event, if it has not ended. Return: whether it had not. */
+bool exs_lane_withdraw(struct exs_op *op);
+
+/*
+ * Wait until every operation of @op's queue on its socket that was cancelled has
+ * ended: one may just be tried.
+ */
+void exs_lane_wait_cancelled(const struct exs_op *op);
+
+/*
+ * Wait until lanes of @file that have no operation let go of it, or the task is
+ * killed. The caller holds @file, and @sk is its sock.
+ */
+void exs_lane_wait_gone(struct sock *sk, const struct file *file);
+
+int exs_lanes_init(void);
+/* No lane is left: each holds the module. */
+void exs_lanes_exit(void);
+
+#endif

@@ -1,0 +1,612 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Lanes: when operations on ordinary sockets are tried (see foreign.h).
+ *
+ * A lane has one owner at a time, who tries the first of its operations:
+ *
+ *   exs_lane_issue()    whoever makes the lane, for one try in the caller
+ *        | not done, or another came meanwhile
+ *        v
+ *   exs_lane_work()     from then on; never two at a time
+ *        | the socket says EAGAIN          ^
+ *        v                                 | the socket's wait queue, a timer,
+ *      idle: nobody                        | a cancellation that empties it, an
+ *        |_________________________________| accept that is through with its offer,
+ *                                            a file that was read
+ *
+ * The owner who finds it empty, with no offers, frees it. The entry in the wait
+ * queue comes before the try after which the lane is left idle: what happens after
+ * that try wakes.
+ *
+ * It need not happen, though, for some sockets say that they are writable and
+ * then EAGAIN (TCP without memory, an AF_UNIX datagram whose receiver is full). So
+ * a socket that poll() calls ready is tried again after a time, longer each
+ * time.
+ *
+ * The bucket's lock guards the table and what lanes share with those who add and
+ * cancel operations. It is taken in process context, innermost but for the
+ * workqueue's own: completions come without it.
+ */
+#include <linux/file.h>
+#include <linux/hash.h>
+#include <linux/module.h>
+#include <linux/poll.h>
+#include <linux/slab.h>
+#include <linux/wait_bit.h>
+#include <linux/workqueue.h>
+
+#include "../core/stats.h"
+#include "foreign.h"
+#include "op.h"
+
+#define EXS_LANE_BITS	8
+#define EXS_BACKOFF_MAX	(HZ / 10)
+
+struct exs_lane_bucket {
+	spinlock_t lock;	/* see above */
+	struct hlist_head lanes;
+};
+
+/**
+ * struct exs_lane - the operations of one direction of a socket
+ * @node: in its bucket, until the owner frees it
+ * @file: the socket's, a reference
+ * @dir: constant
+ * @ops: struct exs_op, in order; bucket lock
+ * @offered: accepts that have ended, and did not take their connection yet; bucket
+ *	lock
+ * @news: one is through with that, or exs_lane_news(), since the owner left it last;
+ *	bucket lock
+ * @current_op: the first of @ops, while its owner tries it; bucket lock
+ * @idle: it has no owner; bucket lock
+ * @ending: the event of the last of @ops is on its way; bucket lock
+ * @going: it lets go of its file, and then of the table; bucket lock
+ * @armed: @wait is in the socket's wait queue; the owner's
+ * @backoff: jiffies of the timer, 0: none; written by the owner
+ * @wait: entry in the socket's wait queue
+ * @work: becomes the owner
+ * @put_work: lets go of the file
+ */
+struct exs_lane {
+	struct hlist_node node;
+	struct file *file;
+	enum exs_lane_dir dir;
+	struct list_head ops;
+	unsigned int offered;
+	bool news;
+	struct exs_op *current_op;
+	bool idle;
+	bool ending;
+	bool going;
+	bool armed;
+	unsigned int backoff;
+	struct wait_queue_entry wait;
+	struct delayed_work work;
+	struct work_struct put_work;
+};
+
+static struct exs_lane_bucket exs_lane_buckets[1 << EXS_LANE_BITS];
+static struct workqueue_struct *exs_lane_wq;
+static struct workqueue_struct *exs_lane_put_wq;
+
+static struct exs_lane_bucket *exs_lane_bucket(const struct sock *sk)
+{
+	return &exs_lane_buckets[hash_ptr(sk, EXS_LANE_BITS)];
+}
+
+static struct socket *exs_lane_sock(const struct exs_lane *lane)
+{
+	return sock_from_file(lane->file);
+}
+
+static struct exs_lane_bucket *exs_lane_bucket_of(const struct exs_lane *lane)
+{
+	return exs_lane_bucket(exs_lane_sock(lane)->sk);
+}
+
+static __poll_t exs_lane_events(const struct exs_lane *lane)
+{
+	return lane->dir == EXS_LANE_IN ? EPOLLIN | EPOLLRDNORM :
+					  EPOLLOUT | EPOLLWRNORM;
+}
+
+/*
+ * The socket's wait queue, any context. If the work is pending already it may be
+ * because of the timer.
+ */
+static int exs_lane_wake(struct wait_queue_entry *wait, unsigned int mode, int sync,
+			 void *key)
+{
+	struct exs_lane *lane = container_of(wait, struct exs_lane, wait);
+	__poll_t events = key_to_poll(key);
+
+	if (events && !(events & (exs_lane_events(lane) | EPOLLERR | EPOLLHUP)))
+		return 0;
+	if (!queue_delayed_work(exs_lane_wq, &lane->work, 0) &&
+	    READ_ONCE(lane->backoff))
+		mod_delayed_work(exs_lane_wq, &lane->work, 0);
+	return 0;
+}
+
+/* It has nothing, and nothing will be returned to it. */
+static bool exs_lane_empty(const struct exs_lane *lane)
+{
+	return list_empty(&lane->ops) && !lane->offered;
+}
+
+/*
+ * The owner's. Return: the operation to be tried; NULL: the lane is @going, or idle,
+ * and then may be gone.
+ */
+static struct exs_op *exs_lane_next(struct exs_lane *lane, bool *going)
+{
+	struct exs_lane_bucket *b = exs_lane_bucket_of(lane);
+	struct exs_op *op;
+
+	spin_lock(&b->lock);
+	op = list_first_entry_or_null(&lane->ops, struct exs_op, foreign.node);
+	lane->current_op = op;
+	lane->going = *going = exs_lane_empty(lane);
+	lane->idle = !op && !lane->going;
+	spin_unlock(&b->lock);
+	return op;
+}
+
+/* The owner's: the current operation has ended. */
+static void exs_lane_drop(struct exs_lane *lane, struct exs_op *op)
+{
+	struct exs_lane_bucket *b = exs_lane_bucket_of(lane);
+
+	spin_lock(&b->lock);
+	list_del_init(&op->foreign.node);
+	lane->current_op = NULL;
+	lane->ending = list_empty(&lane->ops);
+	spin_unlock(&b->lock);
+}
+
+/* The owner's: and its event is there. */
+static void exs_lane_ended(struct exs_lane *lane)
+{
+	struct exs_lane_bucket *b = exs_lane_bucket_of(lane);
+
+	spin_lock(&b->lock);
+	lane->ending = false;
+	lane->going = exs_lane_empty(lane);
+	spin_unlock(&b->lock);
+}
+
+/* An accept has become a token, unless its queue is dead. */
+static void exs_lane_end_accept(struct exs_op *op)
+{
+	if (!exs_op_complete(op, 0, 0, op->conn.token))
+		exs_token_free_offer(op);
+}
+
+/* With its event or without. */
+static void exs_lane_post(struct exs_op *op, long res)
+{
+	if (op->foreign.silent)
+		exs_op_discard(op);
+	else if (op->foreign.offered)
+		exs_lane_end_accept(op);
+	else
+		exs_op_complete(op, res, res < 0 ? 0 : op->foreign.flags, 0);
+}
+
+/* Those who wait: exs_lane_issue(), exs_lane_wait_cancelled(), exs_lane_wait_gone(). */
+static void exs_lane_tell(struct sock *sk)
+{
+	/* No lock orders that before the look whether somebody waits. */
+	smp_mb();
+	wake_up_var(sk);
+}
+
+static void exs_lane_end(struct exs_op *op, long res)
+{
+	struct sock *sk = op->sk;
+
+	exs_lane_post(op, res);
+	exs_lane_tell(sk);
+}
+
+static void exs_lane_finish(struct exs_lane *lane, struct exs_op *op, long res)
+{
+	struct sock *sk = op->sk;
+
+	exs_lane_drop(lane, op);
+	exs_lane_post(op, res);
+	exs_lane_ended(lane);
+	exs_lane_tell(sk);
+}
+
+/*
+ * The owner's last act, unless the current operation was cancelled meanwhile, or there
+ * are news: the lane may go at any time from then on. Return: whether one was.
+ */
+static bool exs_lane_leave(struct exs_lane *lane)
+{
+	struct exs_lane_bucket *b = exs_lane_bucket_of(lane);
+	bool go_on;
+
+	spin_lock(&b->lock);
+	go_on = lane->current_op->foreign.cancelled || lane->news;
+	lane->news = false;
+	if (!go_on) {
+		lane->current_op = NULL;
+		lane->idle = true;
+		if (lane->backoff)
+			queue_delayed_work(exs_lane_wq, &lane->work, lane->backoff);
+	}
+	spin_unlock(&b->lock);
+	return go_on;
+}
+
+/*
+ * Connections that are offered all are nothing new, nor is room for what was not read
+ * yet; who returns one, or has read, wakes the lane.
+ */
+static bool exs_lane_ready(const struct exs_lane *lane)
+{
+	struct socket *sock = exs_lane_sock(lane);
+
+	if (READ_ONCE(lane->offered) || lane->current_op->foreign.waits)
+		return false;
+	return READ_ONCE(sock->ops)->poll(lane->file, sock, NULL) &
+	       exs_lane_events(lane);
+}
+
+/* The owner's: the socket said EAGAIN. Return: whether to go on. */
+static bool exs_lane_blocked(struct exs_lane *lane)
+{
+	unsigned int delay = 0;
+
+	if (!lane->armed) {
+		add_wait_queue(&exs_lane_sock(lane)->wq.wait, &lane->wait);
+		lane->armed = true;
+		return true;
+	}
+	if (exs_lane_ready(lane)) {
+		delay = clamp_t(unsigned int, lane->backoff * 2, 1, EXS_BACKOFF_MAX);
+		exs_count(foreign_backoffs, 1);
+	}
+	WRITE_ONCE(lane->backoff, delay);
+	return exs_lane_leave(lane);
+}
+
+/* How an operation ends that was cancelled. */
+static long exs_lane_cancelled(const struct exs_op *op)
+{
+	return op->foreign.done && !op->foreign.whole ? op->foreign.done : -ECANCELED;
+}
+
+/* Return: whether to go on; if not, the lane may be gone. */
+static bool exs_lane_step(struct exs_lane *lane, struct exs_op *op)
+{
+	bool cancelled = READ_ONCE(op->foreign.cancelled), go_on = true;
+	long res = cancelled ? exs_lane_cancelled(op) :
+			       exs_foreign_try(op, exs_lane_sock(lane));
+
+	if (res == -EAGAIN) {
+		go_on = exs_lane_blocked(lane);
+	} else {
+		WRITE_ONCE(lane->backoff, 0);
+		if (res != -EIOCBQUEUED)
+			exs_lane_finish(lane, op, res);
+	}
+	exs_count(foreign_retries, !cancelled);
+	return go_on;
+}
+
+static void exs_lane_free(struct exs_lane *lane)
+{
+	kfree(lane);
+	exs_live(lanes, -1);
+	module_put(THIS_MODULE);
+}
+
+/* Nobody waits at it; the caller holds the file, too. */
+static void exs_lane_undo(struct exs_lane *lane)
+{
+	fput(lane->file);
+	exs_lane_free(lane);
+}
+
+/*
+ * It may be the last that holds the file, whose socket may then linger: not where
+ * others wait for a worker, nor where every thread of the kernel has its files put.
+ */
+static void exs_lane_put_work(struct work_struct *work)
+{
+	struct exs_lane *lane = container_of(work, struct exs_lane, put_work);
+	struct sock *sk = exs_lane_sock(lane)->sk;	/* by now only a name */
+	struct exs_lane_bucket *b = exs_lane_bucket(sk);
+
+	__fput_sync(lane->file);
+	spin_lock(&b->lock);
+	hlist_del(&lane->node);
+	spin_unlock(&b->lock);
+	exs_lane_tell(sk);
+	exs_lane_free(lane);
+}
+
+/*
+ * The last owner's. Nobody queues the work any more, and if it runs we are it. But
+ * a wake-up, or a cancellation, may have come after we began.
+ */
+static void exs_lane_go(struct exs_lane *lane)
+{
+	if (lane->armed)
+		remove_wait_queue(&exs_lane_sock(lane)->wq.wait, &lane->wait);
+	cancel_delayed_work(&lane->work);
+	queue_work(exs_lane_put_wq, &lane->put_work);
+}
+
+static void exs_lane_work(struct work_struct *work)
+{
+	struct exs_lane *lane = container_of(to_delayed_work(work), struct exs_lane, work);
+	struct exs_op *op;
+	bool going;
+
+	while ((op = exs_lane_next(lane, &going))) {
+		if (!exs_lane_step(lane, op))
+			return;
+		cond_resched();
+	}
+	if (going)
+		exs_lane_go(lane);
+}
+
+static struct exs_lane *exs_lane_new(struct file *file, enum exs_lane_dir dir)
+{
+	struct exs_lane *lane = kzalloc(sizeof(*lane), GFP_KERNEL_ACCOUNT);
+
+	if (!lane)
+		return NULL;
+	__module_get(THIS_MODULE);
+	lane->file = get_file(file);
+	lane->dir = dir;
+	INIT_LIST_HEAD(&lane->ops);
+	init_waitqueue_func_entry(&lane->wait, exs_lane_wake);
+	INIT_DELAYED_WORK(&lane->work, exs_lane_work);
+	INIT_WORK(&lane->put_work, exs_lane_put_work);
+	exs_live(lanes, 1);
+	return lane;
+}
+
+static struct exs_lane *exs_lane_find(struct exs_lane_bucket *b, const struct file *file,
+				      enum exs_lane_dir dir)
+{
+	struct exs_lane *lane;
+
+	lockdep_assert_held(&b->lock);
+	hlist_for_each_entry(lane, &b->lanes, node)
+		if (lane->file == file && lane->dir == dir && !lane->going)
+			return lane;
+	return NULL;
+}
+
+/* An idle lane without operations waits for nothing that concerns them. */
+static void exs_lane_add(struct exs_lane *lane, struct exs_op *op)
+{
+	if (lane->idle && list_empty(&lane->ops))
+		mod_delayed_work(exs_lane_wq, &lane->work, 0);
+	op->foreign.lane = lane;
+	list_add_tail(&op->foreign.node, &lane->ops);
+}
+
+/*
+ * Not before the last event of a lane is there: what comes next might have its own
+ * sooner. And whoever has that event finds that nothing waits. Return: the lane, the
+ * caller's if it is @new; NULL: not yet.
+ */
+static struct exs_lane *exs_lane_join(struct exs_lane *new, struct exs_op *op)
+{
+	struct exs_lane_bucket *b = exs_lane_bucket(op->sk);
+	struct exs_lane *lane;
+
+	spin_lock(&b->lock);
+	lane = exs_lane_find(b, new->file, new->dir);
+	if (!lane) {
+		lane = new;
+		lane->current_op = op;
+		hlist_add_head(&lane->node, &b->lanes);
+	}
+	if (lane->ending)
+		lane = NULL;
+	else
+		exs_lane_add(lane, op);
+	spin_unlock(&b->lock);
+	return lane;
+}
+
+/* The first owner gives the lane away, with what is left in it. */
+static void exs_lane_hand_over(struct exs_lane *lane)
+{
+	struct exs_lane_bucket *b = exs_lane_bucket_of(lane);
+	struct sock *sk = exs_lane_sock(lane)->sk;	/* only a name later */
+	bool empty;
+
+	spin_lock(&b->lock);
+	lane->current_op = NULL;
+	empty = exs_lane_empty(lane);
+	if (empty) {
+		hlist_del(&lane->node);
+	} else {
+		lane->idle = true;
+		queue_delayed_work(exs_lane_wq, &lane->work, 0);
+	}
+	spin_unlock(&b->lock);
+	if (!empty)
+		return;
+	exs_lane_undo(lane);
+	exs_lane_tell(sk);
+}
+
+long exs_lane_issue(struct exs_op *op, struct socket *sock, enum exs_lane_dir dir)
+{
+	struct exs_lane *lane = exs_lane_new(sock->file, dir), *joined;
+	long res;
+	int err;
+
+	if (!lane)
+		return -ENOMEM;
+	err = wait_var_event_killable(op->sk, (joined = exs_lane_join(lane, op)));
+	if (err || joined != lane) {
+		exs_lane_undo(lane);
+		return err ? -ECANCELED : -EIOCBQUEUED;
+	}
+	res = exs_foreign_try(op, sock);
+	if (res >= 0)
+		exs_lane_finish(lane, op, res);
+	else if (res != -EAGAIN && res != -EIOCBQUEUED)
+		exs_lane_drop(lane, op);
+	exs_lane_hand_over(lane);
+	return res >= 0 || res == -EAGAIN ? -EIOCBQUEUED : res;
+}
+
+/*
+ * Those behind one that waited for a file are not woken by the socket.
+ *
+ * Return: whether the operation is the caller's to end. Who has it in hand ends
+ * it otherwise, and if nobody has it, it has ended, and its lane may be gone.
+ */
+static bool exs_lane_take_back(struct exs_op *op, bool silent)
+{
+	struct exs_lane_bucket *b = exs_lane_bucket(op->sk);
+	struct exs_lane *lane;
+	bool ours = false;
+
+	spin_lock(&b->lock);
+	if (!list_empty(&op->foreign.node)) {
+		lane = op->foreign.lane;
+		op->foreign.silent |= silent;
+		ours = lane->current_op != op;
+		if (ours)
+			list_del_init(&op->foreign.node);
+		else
+			WRITE_ONCE(op->foreign.cancelled, true);
+		if (lane->idle && (list_empty(&lane->ops) || op->foreign.waits))
+			mod_delayed_work(exs_lane_wq, &lane->work, 0);
+		/* Whoever has the event finds that nothing waits. */
+		if (lane->idle && exs_lane_empty(lane))
+			lane->going = true;
+	}
+	spin_unlock(&b->lock);
+	return ours;
+}
+
+long exs_lane_offer(struct exs_op *op, unsigned int waiting)
+{
+	struct exs_lane_bucket *b = exs_lane_bucket(op->sk);
+	struct exs_lane *lane = op->foreign.lane;
+
+	spin_lock(&b->lock);
+	if (lane->offered < waiting) {
+		WRITE_ONCE(lane->offered, lane->offered + 1);
+		op->foreign.offered = true;
+	}
+	spin_unlock(&b->lock);
+	return op->foreign.offered ? 0 : -EAGAIN;
+}
+
+void exs_lane_return(struct exs_op *op)
+{
+	struct exs_lane_bucket *b = exs_lane_bucket(op->sk);
+	struct exs_lane *lane = op->foreign.lane;
+
+	spin_lock(&b->lock);
+	WRITE_ONCE(lane->offered, lane->offered - 1);
+	op->foreign.offered = false;
+	lane->news = true;
+	if (lane->idle)
+		mod_delayed_work(exs_lane_wq, &lane->work, 0);
+	spin_unlock(&b->lock);
+}
+
+void exs_lane_news(struct exs_op *op)
+{
+	struct exs_lane_bucket *b = exs_lane_bucket(op->sk);
+	struct exs_lane *lane;
+
+	spin_lock(&b->lock);
+	/* Else whoever puts it there tries it. */
+	if (!list_empty(&op->foreign.node)) {
+		lane = op->foreign.lane;
+		lane->news = true;
+		if (lane->idle)
+			mod_delayed_work(exs_lane_wq, &lane->work, 0);
+	}
+	spin_unlock(&b->lock);
+}
+
+void exs_lane_cancel(struct exs_op *op)
+{
+	if (exs_lane_take_back(op, false))
+		exs_lane_end(op, exs_lane_cancelled(op));
+}
+
+static bool exs_lane_match_cancelled(const struct exs_op *op, const void *arg)
+{
+	const struct exs_op *other = arg;
+
+	return op->sk == other->sk &&
+	       atomic_read(&op->state) == (EXS_OP_ISSUED | EXS_OP_CANCEL);
+}
+
+/* As long as that may take: a try, which may have to wait for the socket's lock. */
+void exs_lane_wait_cancelled(const struct exs_op *op)
+{
+	wait_var_event(op->sk, !exs_queue_has(op->queue, exs_lane_match_cancelled, op));
+}
+
+static bool exs_lane_is_going(struct sock *sk, const struct file *file)
+{
+	struct exs_lane_bucket *b = exs_lane_bucket(sk);
+	struct exs_lane *lane;
+	bool going = false;
+
+	spin_lock(&b->lock);
+	hlist_for_each_entry(lane, &b->lanes, node)
+		going |= lane->file == file &&
+			 (lane->going || exs_lane_empty(lane));
+	spin_unlock(&b->lock);
+	return going;
+}
+
+void exs_lane_wait_gone(struct sock *sk, const struct file *file)
+{
+	wait_var_event_killable(sk, !exs_lane_is_going(sk, file));
+}
+
+bool exs_lane_withdraw(struct exs_op *op)
+{
+	atomic_or(EXS_OP_CANCEL, &op->state);
+	if (exs_lane_take_back(op, true))
+		exs_lane_end(op, -ECANCELED);
+	else
+		exs_lane_wait_cancelled(op);
+	return op->foreign.silent;
+}
+
+/* Workers that may block on a socket that another call has locked. */
+int exs_lanes_init(void)
+{
+	unsigned int i;
+
+	for (i = 0; i < ARRAY_SIZE(exs_lane_buckets); i++)
+		spin_lock_init(&exs_lane_buckets[i].lock);
+	exs_lane_wq = alloc_workqueue("exs_lane", WQ_UNBOUND, WQ_MAX_ACTIVE);
+	exs_lane_put_wq = alloc_workqueue("exs_lane_put", WQ_UNBOUND, WQ_MAX_ACTIVE);
+	if (exs_lane_wq && exs_lane_put_wq)
+		return 0;
+	exs_lanes_exit();
+	return -ENOMEM;
+}
+
+void exs_lanes_exit(void)
+{
+	if (exs_lane_wq)
+		destroy_workqueue(exs_lane_wq);
+	if (exs_lane_put_wq)
+		destroy_workqueue(exs_lane_put_wq);
+}

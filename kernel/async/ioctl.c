@@ -1,0 +1,236 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * The ioctls of this floor, and its beginning and end.
+ */
+#include <linux/file.h>
+#include <linux/uaccess.h>
+
+#include "../core/sock.h"
+#include "aio.h"
+#include "feed.h"
+#include "foreign.h"
+#include "ioctl.h"
+#include "mm.h"
+#include "op.h"
+#include "queue.h"
+#include "region.h"
+
+int exs_ioc_get(void *dst, size_t size, size_t first, const void __user *arg)
+{
+	u32 usize;
+	int err;
+
+	if (get_user(usize, (const u32 __user *)arg))
+		return -EFAULT;
+	if (usize < first)
+		return -EINVAL;
+	if (usize > PAGE_SIZE)
+		return -E2BIG;
+	err = copy_struct_from_user(dst, size, arg, usize);
+	/* Another thread may have written on it. */
+	*(u32 *)dst = usize;
+	return err;
+}
+
+int exs_ioc_put(void __user *arg, const void *src, size_t size)
+{
+	u32 usize = *(const u32 *)src;
+
+	return copy_to_user(arg, src, min_t(size_t, size, usize)) ? -EFAULT : 0;
+}
+
+static int exs_attr_set_depth(struct exs_queue *q, s64 depth)
+{
+	int err;
+
+	if (depth < 1)
+		return -EINVAL;
+	spin_lock(&q->lock);
+	exs_queue_unread(q);
+	err = exs_slots_set_depth(&q->slots, depth);
+	spin_unlock(&q->lock);
+	return err;
+}
+
+static int exs_attr_set(struct exs_queue *q, void __user *arg)
+{
+	struct exs_ioc_attr a;
+	int err = exs_ioc_get(&a, sizeof(a), EXS_ATTR_SIZE_VER0, arg);
+
+	if (err)
+		return err;
+	switch (a.attr) {
+	case EXS_ATTR_DEPTH:
+		return exs_attr_set_depth(q, a.value);
+	case EXS_ATTR_EVENTFD:
+		return exs_queue_set_eventfd(q, a.value, false);
+	case EXS_ATTR_EVENTFD_FIRST:
+		return exs_queue_set_eventfd(q, a.value, true);
+	case EXS_ATTR_WAIT:
+		return exs_queue_set_wait(q, a.value);
+	default:
+		return -EINVAL;
+	}
+}
+
+/* What can be read off under the lock. */
+static int exs_attr_read(struct exs_queue *q, u32 attr, s64 *value)
+{
+	int err = 0;
+
+	spin_lock(&q->lock);
+	switch (attr) {
+	case EXS_ATTR_DEPTH:
+		*value = q->slots.depth;
+		break;
+	case EXS_ATTR_EVENTS:
+		*value = exs_queue_unread(q);
+		break;
+	case EXS_ATTR_ID:
+		*value = q->id;
+		break;
+	case EXS_ATTR_SUBMITTED:
+		*value = q->submitted;
+		break;
+	case EXS_ATTR_POSTED:
+		*value = q->posted;
+		break;
+	case EXS_ATTR_WAIT:
+		*value = q->wait_mode;
+		break;
+	default:
+		err = -EINVAL;
+	}
+	spin_unlock(&q->lock);
+	return err;
+}
+
+static int exs_attr_get(struct exs_queue *q, void __user *arg)
+{
+	struct exs_ioc_attr a;
+	int err = exs_ioc_get(&a, sizeof(a), EXS_ATTR_SIZE_VER0, arg);
+
+	if (err)
+		return err;
+	if (a.value)
+		return -EINVAL;
+	if (a.attr == EXS_ATTR_EVENTFD) {
+		a.value = exs_queue_get_eventfd(q);
+		err = min_t(s64, a.value, 0);
+	} else {
+		err = exs_attr_read(q, a.attr, &a.value);
+	}
+	if (err)
+		return err;
+	/* A descriptor stays: by now the number may be another file's. */
+	return exs_ioc_put(arg, &a, sizeof(a));
+}
+
+long exs_queue_ioctl(struct file *file, unsigned int cmd, unsigned long arg)
+{
+	struct exs_queue *q = file->private_data;
+	void __user *p = (void __user *)arg;
+
+	switch (cmd) {
+	case EXS_IOC_SUBMIT:
+		return exs_ops_submit(q, p);
+	case EXS_IOC_WAIT:
+		return exs_queue_wait(q, p);
+	case EXS_IOC_CLAIM:
+		return exs_queue_claim(q, p);
+	case EXS_IOC_CANCEL:
+		return exs_ops_cancel_ioctl(q, p);
+	case EXS_IOC_GETATTR:
+		return exs_attr_get(q, p);
+	case EXS_IOC_SETATTR:
+		return exs_attr_set(q, p);
+	default:
+		return -ENOTTY;
+	}
+}
+
+static int exs_ioctl_probe(void __user *arg)
+{
+	struct exs_ioc_probe p;
+	int err = exs_ioc_get(&p, sizeof(p), EXS_PROBE_SIZE_VER0, arg);
+
+	if (err)
+		return err;
+	if (p.magic || p.abi || p.family)
+		return -EINVAL;
+	p.magic = EXS_PROBE_MAGIC;
+	p.abi = EXS_ABI_VERSION;
+	p.family = exs_family;
+	return exs_ioc_put(arg, &p, sizeof(p));
+}
+
+int exs_async_ioctl(struct socket *sock, unsigned int cmd, void __user *arg)
+{
+	switch (cmd) {
+	case SIOCEXSPROBE:
+		return exs_ioctl_probe(arg);
+	case SIOCEXSQCREATE:
+		return exs_queue_create(arg);
+	case SIOCEXSMREG:
+		return exs_region_ioctl(arg);
+	default:
+		return -ENOIOCTLCMD;
+	}
+}
+
+int exs_async_init(void)
+{
+	int err = exs_ops_init();
+
+	if (err)
+		return err;
+	err = exs_conn_ops_init();
+	if (err)
+		goto no_conn_ops;
+	err = exs_timeouts_init();
+	if (err)
+		goto no_timeouts;
+	err = exs_aio_init();
+	if (err)
+		goto no_aio;
+	err = exs_lanes_init();
+	if (err)
+		goto no_lanes;
+	err = exs_feeds_init();
+	if (err)
+		goto no_feeds;
+	err = exs_poll_ops_init();
+	if (err)
+		goto no_poll;
+	return 0;
+
+no_poll:
+	exs_feeds_exit();
+no_feeds:
+	exs_lanes_exit();
+no_lanes:
+	exs_aio_exit();
+no_aio:
+	exs_timeouts_exit();
+no_timeouts:
+	exs_conn_ops_exit();
+no_conn_ops:
+	exs_ops_exit();
+	return err;
+}
+
+/* No descriptor is left. What may be is on its way out of a callback. */
+void exs_async_exit(void)
+{
+	exs_feeds_exit();
+	exs_lanes_exit();
+	exs_aio_exit();
+	exs_timeouts_exit();
+	exs_conn_ops_exit();
+	/* The end of an address space may still cancel a poll ... */
+	exs_mm_exit();
+	exs_poll_ops_exit();
+	/* ... whose end may be that of its queue, which has links. */
+	exs_mm_exit();
+	exs_ops_exit();
+}

@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * Arguments of ioctls: they begin with their size, as the caller knows it.
+ */
+#ifndef EXS_ASYNC_IOCTL_H
+#define EXS_ASYNC_IOCTL_H
+
+#include <linux/types.h>
+
+struct file;
+
+/**
+ * exs_ioc_get() - copy an ioctl's argument in
+ * @dst: where to; what the program does not know of it becomes zero
+ * @size: sizeof(*dst); its first member is u32 size, and becomes the program's
+ * @first: the size of its first version, EXS_*_SIZE_VER0
+ * @arg: the program's
+ *
+ * Return: 0; -EFAULT; -EINVAL: shorter than @first; -E2BIG: longer than @size,
+ * and not zero there.
+ */
+int exs_ioc_get(void *dst, size_t size, size_t first, const void __user *arg);
+
+/* Copy back what the program knows of it. Return: 0, -EFAULT. */
+int exs_ioc_put(void __user *arg, const void *src, size_t size);
+
+/* .unlocked_ioctl of a queue. */
+long exs_queue_ioctl(struct file *file, unsigned int cmd, unsigned long arg);
+
+#endif

@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * Address spaces whose end (exit, exec) cancels the operations that were
+ * submitted from them. See mm.c.
+ */
+#ifndef EXS_ASYNC_MM_H
+#define EXS_ASYNC_MM_H
+
+#include <linux/list.h>
+
+struct exs_mm;
+struct exs_queue;
+
+/**
+ * struct exs_mm_link - an address space that submitted operations to a queue
+ * @mm: it
+ * @queue: the queue, which has it in its list and owns it
+ * @mm_node: mm->links; mm->lock
+ * @queue_node: queue->links; queue->lock
+ * @inflight: operations; queue->lock
+ */
+struct exs_mm_link {
+	struct exs_mm *mm;
+	struct exs_queue *queue;
+	struct list_head mm_node;
+	struct list_head queue_node;
+	unsigned int inflight;
+};
+
+/*
+ * The link of @q and the caller's address space. It stays as long as the queue
+ * and, while the caller's address space is in use, cannot be purged. Sleeps.
+ * Return: or ERR_PTR.
+ */
+struct exs_mm_link *exs_mm_link(struct exs_queue *q);
+
+/* What to return when registering a notifier failed: a signal only delays it. */
+int exs_mm_errno(int err);
+
+/* The queue is being freed. */
+void exs_mm_unlink_all(struct exs_queue *q);
+
+/* Waits until no callback of ours is left in the notifiers. */
+void exs_mm_exit(void);
+
+#endif

@@ -1,0 +1,505 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Operations: the table, submission, completion, cancellation (see op.h).
+ */
+#include <linux/file.h>
+#include <linux/net.h>
+#include <linux/nospec.h>
+#include <linux/sched/signal.h>
+#include <linux/slab.h>
+#include <linux/uaccess.h>
+
+#include "../core/stats.h"
+#include "foreign.h"
+#include "ioctl.h"
+#include "mm.h"
+#include "op.h"
+
+static const struct exs_op_def exs_op_defs[] = {
+	[EXS_OP_CONNECT] = {
+		.prep		= exs_connect_prep,
+		.issue		= exs_connect_issue,
+		.cancel		= exs_conn_op_cancel,
+		.withdraw	= exs_connect_withdraw,
+		.cleanup	= exs_no_cleanup,
+	},
+	[EXS_OP_ACCEPT] = {
+		.prep		= exs_accept_prep,
+		.issue		= exs_accept_issue,
+		.cancel		= exs_conn_op_cancel,
+		.cleanup	= exs_accept_cleanup,
+	},
+	[EXS_OP_SEND] = {
+		.msg_flags	= MSG_EOR | MSG_NOSIGNAL | MSG_DONTWAIT,
+		.buffer		= true,
+		.timeout	= EXS_CQE_SENDTIMEOUT,
+		.outgoing	= true,
+		.prep		= exs_send_prep,
+		.issue		= exs_send_issue,
+		.cancel		= exs_data_cancel,
+		.cleanup	= exs_data_cleanup,
+	},
+	[EXS_OP_RECV] = {
+		.msg_flags	= MSG_WAITALL | MSG_DONTWAIT,
+		.buffer		= true,
+		.timeout	= EXS_CQE_RECVTIMEOUT,
+		.prep		= exs_recv_prep,
+		.issue		= exs_recv_issue,
+		.cancel		= exs_data_cancel,
+		.cleanup	= exs_data_cleanup,
+	},
+	[EXS_OP_CLOSE] = {
+		.prep		= exs_end_prep,
+		.issue		= exs_close_issue,
+		.cancel		= exs_end_cancel,
+		.cleanup	= exs_no_cleanup,
+	},
+	[EXS_OP_SHUTDOWN] = {
+		.prep		= exs_end_prep,
+		.issue		= exs_shutdown_issue,
+		.cancel		= exs_end_cancel,
+		.withdraw	= exs_shutdown_withdraw,
+		.cleanup	= exs_no_cleanup,
+	},
+	[EXS_OP_SENDMSG] = {
+		.msg_flags	= MSG_EOR | MSG_NOSIGNAL | MSG_DONTWAIT,
+		.timeout	= EXS_CQE_SENDTIMEOUT,
+		.outgoing	= true,
+		.buffer		= true,
+		.prep		= exs_sendmsg_prep,
+		.issue		= exs_send_issue,
+		.cancel		= exs_data_cancel,
+		.cleanup	= exs_data_cleanup,
+	},
+	[EXS_OP_RECVMSG] = {
+		.msg_flags	= MSG_WAITALL | MSG_DONTWAIT,
+		.timeout	= EXS_CQE_RECVTIMEOUT,
+		.buffer		= true,
+		.prep		= exs_recvmsg_prep,
+		.issue		= exs_recv_issue,
+		.cancel		= exs_data_cancel,
+		.cleanup	= exs_data_cleanup,
+	},
+	[EXS_OP_SENDFILE] = {
+		.msg_flags	= MSG_EOR | MSG_NOSIGNAL | MSG_DONTWAIT,
+		.timeout	= EXS_CQE_SENDTIMEOUT,
+		.outgoing	= true,
+		.buffer		= true,
+		.prep		= exs_sendmsg_prep,
+		.issue		= exs_send_issue,
+		.cancel		= exs_data_cancel,
+		.cleanup	= exs_data_cleanup,
+	},
+	[EXS_OP_POLL] = {
+		.buffer		= true,
+		.no_socket	= true,
+		.prep		= exs_poll_prep,
+		.issue		= exs_poll_issue,
+		.cancel		= exs_poll_cancel,
+		.cleanup	= exs_poll_cleanup,
+	},
+};
+
+static struct kmem_cache *exs_op_cache;
+
+static const struct exs_op_def *exs_op_find_def(u32 opcode)
+{
+	if (opcode >= ARRAY_SIZE(exs_op_defs))
+		return NULL;
+	opcode = array_index_nospec(opcode, ARRAY_SIZE(exs_op_defs));
+	return exs_op_defs[opcode].issue ? &exs_op_defs[opcode] : NULL;
+}
+
+static struct exs_op *exs_op_alloc(struct exs_queue *q, struct exs_mm_link *link,
+				   const struct exs_op_def *def, struct sock *sk,
+				   const struct exs_sqe *sqe)
+{
+	struct exs_op *op = kmem_cache_zalloc(exs_op_cache, GFP_KERNEL);
+
+	if (!op)
+		return NULL;
+	refcount_set(&op->ref, 1);
+	INIT_LIST_HEAD(&op->node);
+	op->def = def;
+	op->queue = q;
+	exs_queue_get(q);
+	op->link = link;
+	op->sk = sk;
+	if (sk)
+		sock_hold(sk);
+	op->opcode = sqe->opcode;
+	op->fd = sqe->fd;
+	op->handle = sqe->handle;
+	op->arg = sqe->user_arg;
+	op->msg_flags = sqe->msg_flags;
+	exs_live(ops, 1);
+	return op;
+}
+
+void exs_op_free(struct exs_op *op)
+{
+	struct exs_queue *q = op->queue;
+	struct sock *sk = op->sk;
+
+	kfree(op->timer);
+	kmem_cache_free(exs_op_cache, op);
+	exs_live(ops, -1);
+	exs_queue_put(q);
+	if (sk)
+		sock_put(sk);
+}
+
+/*
+ * Completion
+ */
+
+bool exs_op_complete(struct exs_op *op, long res, u32 flags, u32 token)
+{
+	struct exs_cqe cqe = {
+		.handle = op->handle,
+		.length = max(res, 0L),
+		.token = token,
+		.arg = op->arg,
+		.type = op->opcode,
+		.fd = op->fd,
+		.error = res < 0 ? -res : 0,
+		.flags = flags,
+		.parts = { op->parts[0], op->parts[1] },
+	};
+	bool posted;
+
+	if (token)
+		refcount_inc(&op->ref);
+	op->def->cleanup(op);
+	posted = exs_queue_post(op->queue, op, &cqe);
+	exs_op_put(op);
+	return posted;
+}
+
+void exs_op_discard(struct exs_op *op)
+{
+	op->def->cleanup(op);
+	exs_queue_unreserve(op->queue, op);
+	exs_op_put(op);
+}
+
+/*
+ * Cancellation
+ */
+
+bool exs_op_claim_cancel(struct exs_op *op)
+{
+	int old = atomic_fetch_or(EXS_OP_CANCEL, &op->state);
+
+	lockdep_assert_held(&op->queue->lock);
+	if (old != EXS_OP_ISSUED)
+		return false;
+	refcount_inc(&op->ref);
+	return true;
+}
+
+static void exs_op_cancel(struct exs_op *op)
+{
+	exs_count(ops_cancelled, 1);
+	op->def->cancel(op);
+}
+
+static void exs_op_cancel_listed(struct exs_op *op)
+{
+	list_del(&op->cancel_node);
+	exs_op_cancel(op);
+	exs_op_put(op);
+	cond_resched();
+}
+
+/*
+ * Of what goes out the last first: else the next might begin when the one before it is
+ * taken back, and the peer would get a stream with a hole, or its end after one.
+ */
+void exs_ops_cancel(struct list_head *list)
+{
+	struct exs_op *op, *next;
+
+	list_for_each_entry_safe_reverse(op, next, list, cancel_node)
+		if (op->def->outgoing)
+			exs_op_cancel_listed(op);
+	list_for_each_entry_safe(op, next, list, cancel_node)
+		exs_op_cancel_listed(op);
+}
+
+struct exs_cancel_key {
+	u32 flags;
+	u32 withdraw;		/* opcode of those to be withdrawn, or 0 */
+	const struct sock *sk;
+	u64 handle;
+};
+
+static bool exs_connect_begun(const struct exs_op *op)
+{
+	if (op->def == &exs_op_defs[EXS_OP_CONNECT])
+		return READ_ONCE(exs_sk(op->sk)->state) == EXS_CONNECTING;
+	return READ_ONCE(op->sk->sk_state) != TCP_CLOSE;
+}
+
+static bool exs_cancel_match(const struct exs_op *op, const void *arg)
+{
+	const struct exs_cancel_key *key = arg;
+
+	if (key->flags & EXS_CANCEL_FD && op->sk != key->sk)
+		return false;
+	/* Its connect(2) is yet to come, and says itself what becomes of it. */
+	if (!key->withdraw && op->opcode == EXS_OP_CONNECT && !exs_connect_begun(op))
+		return false;
+	if (key->withdraw && (op->opcode != key->withdraw ||
+			      !(atomic_read(&op->state) & EXS_OP_ISSUED)))
+		return false;
+	return !(key->flags & EXS_CANCEL_HANDLE) || op->handle == key->handle;
+}
+
+/* Of several the last will do: they have the same event. Return: 0 or 1. */
+static u32 exs_op_withdraw(struct exs_queue *q, const struct exs_cancel_key *key)
+{
+	struct exs_op *op = exs_queue_find_last(q, exs_cancel_match, key);
+	bool done;
+
+	if (!op)
+		return 0;
+	done = op->def->withdraw(op);
+	exs_op_put(op);
+	return done;
+}
+
+static u32 exs_ops_cancel_matching(struct exs_queue *q, const struct exs_cancel_key *key)
+{
+	LIST_HEAD(list);
+	u32 n;
+
+	if (key->withdraw)
+		return exs_op_withdraw(q, key);
+	n = exs_queue_collect(q, exs_cancel_match, key, &list);
+	exs_ops_cancel(&list);
+	return n;
+}
+
+static int exs_cancel_check(const struct exs_ioc_cancel *c, u32 *withdraw)
+{
+	*withdraw = 0;
+	if (c->count)
+		return -EINVAL;
+	switch (c->flags & ~(EXS_CANCEL_FD | EXS_CANCEL_HANDLE)) {
+	case 0:
+		return 0;
+	case EXS_CANCEL_CONNECT:
+		*withdraw = EXS_OP_CONNECT;
+		return 0;
+	case EXS_CANCEL_SHUTDOWN:
+		*withdraw = EXS_OP_SHUTDOWN;
+		return 0;
+	default:
+		return -EINVAL;
+	}
+}
+
+int exs_ops_cancel_ioctl(struct exs_queue *q, void __user *arg)
+{
+	struct exs_cancel_key key = { 0 };
+	struct exs_ioc_cancel c;
+	struct socket *sock = NULL;
+	int err = exs_ioc_get(&c, sizeof(c), EXS_CANCEL_SIZE_VER0, arg);
+
+	if (err)
+		return err;
+	err = exs_cancel_check(&c, &key.withdraw);
+	if (err)
+		return err;
+	if (c.flags & EXS_CANCEL_FD) {
+		sock = sockfd_lookup(c.fd, &err);
+		if (!sock)
+			return err;
+		key.sk = sock->sk;
+	}
+	key.flags = c.flags;
+	key.handle = c.handle;
+	c.count = exs_ops_cancel_matching(q, &key);
+	if (sock)
+		sockfd_put(sock);
+	return exs_ioc_put(arg, &c, sizeof(c));
+}
+
+/*
+ * Submission
+ */
+
+/* The bounds of the options. */
+static bool exs_sqe_timeout_ok(const struct exs_op_def *def, u64 timeout)
+{
+	u64 ns = timeout & ~EXS_SQE_TIMEOUT_ONCE;
+
+	return !timeout || (def->timeout && ns && ns <= EXS_TIMEOUT_MAX);
+}
+
+static int exs_sqe_check(const struct exs_op_def *def, const struct exs_sqe *sqe)
+{
+	if (sqe->msg_flags & ~def->msg_flags)
+		return -EINVAL;
+	if (sqe->reserved || !exs_sqe_timeout_ok(def, sqe->timeout))
+		return -EINVAL;
+	if (!def->buffer &&
+	    (sqe->addr || sqe->len || sqe->region != EXS_REGION_NONE))
+		return -EINVAL;
+	return 0;
+}
+
+/* The submitter's half of the protocol in op.h. */
+static void exs_op_issued(struct exs_op *op)
+{
+	if (atomic_fetch_or(EXS_OP_ISSUED, &op->state) & EXS_OP_CANCEL)
+		exs_op_cancel(op);
+}
+
+/* Return: 0: it will complete, or has; or why it did not start. */
+static int exs_op_issue(struct exs_op *op, struct socket *sock)
+{
+	long res = op->def->issue(op, sock);
+
+	if (res == -EIOCBQUEUED) {
+		exs_timeout_begin(op);
+		exs_op_issued(op);
+	} else if (res >= 0) {
+		exs_op_complete(op, res, op->msg_flags, 0);
+	} else {
+		return res;
+	}
+	return 0;
+}
+
+static int exs_op_start(struct exs_op *op, const struct exs_sqe *sqe,
+			struct socket *sock)
+{
+	int err = exs_timeout_prepare(op, sqe, sock) ?: exs_queue_reserve(op->queue, op);
+
+	if (err)
+		return err;
+	err = op->def->prep(op, sqe);
+	if (err)
+		goto undo;
+	err = exs_op_issue(op, sock);
+	if (!err)
+		return 0;
+	op->def->cleanup(op);
+undo:
+	exs_queue_unreserve(op->queue, op);
+	return err;
+}
+
+void exs_op_again(struct exs_op *op, struct socket *sock)
+{
+	int err;
+
+	refcount_inc(&op->ref);
+	err = exs_op_issue(op, sock);
+	if (err) {
+		exs_op_complete(op, err, 0, 0);
+		/* Who waits until it was cancelled: exs_lane_wait_cancelled(). */
+		smp_mb();
+		wake_up_var(op->sk);
+	}
+	exs_op_put(op);
+}
+
+/*
+ * @sock may be NULL. One reference is ours, the other goes with the operation
+ * once it started.
+ */
+static int exs_op_submit_to(struct exs_queue *q, struct exs_mm_link *link,
+			    const struct exs_sqe *sqe, struct socket *sock)
+{
+	const struct exs_op_def *def = !sock || exs_is_exs(sock) ?
+		exs_op_find_def(sqe->opcode) : exs_foreign_def(sock, sqe->opcode);
+	struct exs_op *op;
+	int err;
+
+	if (!def)
+		return -EOPNOTSUPP;
+	op = exs_op_alloc(q, link, def, sock ? sock->sk : NULL, sqe);
+	if (!op)
+		return -ENOMEM;
+	refcount_inc(&op->ref);
+	err = exs_op_start(op, sqe, sock);
+	if (err)
+		exs_op_put(op);
+	exs_op_put(op);
+	return err;
+}
+
+static int exs_op_submit(struct exs_queue *q, struct exs_mm_link *link,
+			 const struct exs_sqe *sqe)
+{
+	const struct exs_op_def *def = exs_op_find_def(sqe->opcode);
+	struct socket *sock;
+	int err;
+
+	err = def ? exs_sqe_check(def, sqe) : -EINVAL;
+	if (err)
+		return err;
+	if (def->no_socket)
+		return exs_op_submit_to(q, link, sqe, NULL);
+	sock = sockfd_lookup(sqe->fd, &err);
+	if (!sock)
+		return err;
+	err = exs_op_submit_to(q, link, sqe, sock);
+	sockfd_put(sock);
+	return err;
+}
+
+/* Return: how many were started, or why the first was not. */
+static int exs_ops_submit_all(struct exs_queue *q, struct exs_mm_link *link,
+			      const struct exs_ioc_submit *s)
+{
+	const char __user *from = u64_to_user_ptr(s->ops);
+	struct exs_sqe sqe;
+	u32 done = 0;
+	int err = 0;
+
+	while (done < s->count && !err) {
+		if (fatal_signal_pending(current))
+			err = -EINTR;
+		err = err ?: copy_struct_from_user(&sqe, sizeof(sqe), from, s->sqe_size);
+		err = err ?: exs_op_submit(q, link, &sqe);
+		done += !err;
+		from += s->sqe_size;
+		cond_resched();
+	}
+	return done ?: err;
+}
+
+int exs_ops_submit(struct exs_queue *q, void __user *arg)
+{
+	struct exs_ioc_submit s;
+	struct exs_mm_link *link;
+	int err = exs_ioc_get(&s, sizeof(s), EXS_SUBMIT_SIZE_VER0, arg);
+
+	if (err)
+		return err;
+	if (!s.count || s.count > EXS_SUBMIT_MAX || s.flags ||
+	    s.sqe_size < EXS_SQE_SIZE_VER0)
+		return -EINVAL;
+	if (s.sqe_size > PAGE_SIZE)
+		return -E2BIG;
+	link = exs_mm_link(q);
+	if (IS_ERR(link))
+		return PTR_ERR(link);
+	exs_tokens_sweep(q);
+	return exs_ops_submit_all(q, link, &s);
+}
+
+int exs_ops_init(void)
+{
+	exs_op_cache = KMEM_CACHE(exs_op, SLAB_ACCOUNT);
+	return exs_op_cache ? 0 : -ENOMEM;
+}
+
+void exs_ops_exit(void)
+{
+	kmem_cache_destroy(exs_op_cache);
+}

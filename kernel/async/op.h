@@ -1,0 +1,351 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * Asynchronous operations: from submission to exactly one completion.
+ *
+ *   EXS_IOC_SUBMIT
+ *     exs_op_submit()      op.c: check, reserve a slot           -> errno, EAGAIN
+ *       def->prep()        memory, token                         -> errno
+ *       def->issue()       enter the socket layer                -> errno
+ *            |                  |
+ *            | >= 0: done       | -EIOCBQUEUED: in flight
+ *            |                  |     ... ki_complete(), waiter->fn()
+ *       exs_op_complete()  op.c
+ *         def->cleanup()   memory goes back before the event is there
+ *         exs_queue_post() queue.c: the slot becomes an entry
+ *
+ * References: the first is in-flight's (it ends in exs_op_complete(), or goes on
+ * to the token); the submitter and a canceller hold one each while they look.
+ * An operation holds its queue and its sock; and files only if it is a poll,
+ * which waits for them, or sends them (feed.h), or the socket is an ordinary one
+ * (foreign.h).
+ *
+ * Cancelling and issuing may meet. Two bits tell who asks the socket, so that
+ * it is asked exactly once, and not before there is something to be found:
+ *
+ *   canceller                            submitter
+ *
+ *   old = fetch_or(CANCEL)               issue()
+ *   if (old & ISSUED) def->cancel()      old = fetch_or(ISSUED)
+ *                                        if (old & CANCEL) def->cancel()
+ *
+ * An operation may have completed by then. The socket does not know it any
+ * more, and cancel finds nothing: the memory is there, by reference, so nothing
+ * else can have taken its address.
+ */
+#ifndef EXS_ASYNC_OP_H
+#define EXS_ASYNC_OP_H
+
+#include <linux/bvec.h>
+#include <linux/fs.h>
+#include <linux/refcount.h>
+#include <linux/uio.h>
+#include <linux/workqueue.h>
+
+#include "../core/sock.h"
+#include "queue.h"
+
+struct exs_feed;
+struct exs_lane;
+struct exs_op;
+struct exs_op_timer;
+struct exs_region;
+struct exs_vector;
+
+/* Unregistered sends up to this size are copied; up to so much per queue. */
+#define EXS_COPY_MAX	(16u << 10)
+#define EXS_COPY_TOTAL	(4l << 20)
+#define EXS_COPY_BVECS	(EXS_COPY_MAX / PAGE_SIZE + 1)
+
+/**
+ * struct exs_op_def - one kind of operation: a row of the table in op.c
+ * @msg_flags: that a submission may carry
+ * @buffer: it has addr, len and region
+ * @timeout: EXS_CQE_SENDTIMEOUT or EXS_CQE_RECVTIMEOUT, if it can take long; or 0
+ * @outgoing: the peer gets it after those before it: cancelled in reverse order
+ * @no_socket: it has no fd, and op->sk is NULL
+ * @prep: get what it needs; sleeps
+ * @issue: start it: -EIOCBQUEUED, or >= 0: it is complete with that result,
+ *	or a negative errno: it did not start
+ * @cancel: ask for its end; sleeps. It may be complete already. NULL if it is
+ *	complete when @issue returns.
+ * @withdraw: end it without an event, or NULL. Return: whether that was possible
+ * @cleanup: undo @prep; the same whether it completed or did not start
+ */
+struct exs_op_def {
+	u32 msg_flags;
+	bool buffer;
+	u32 timeout;
+	bool outgoing;
+	bool no_socket;
+	int (*prep)(struct exs_op *op, const struct exs_sqe *sqe);
+	long (*issue)(struct exs_op *op, struct socket *sock);
+	void (*cancel)(struct exs_op *op);
+	bool (*withdraw)(struct exs_op *op);
+	void (*cleanup)(struct exs_op *op);
+};
+
+#define EXS_OP_ISSUED	1
+#define EXS_OP_CANCEL	2
+
+/**
+ * struct exs_op_data - a send or a receive
+ * @iocb: what the socket completes
+ * @iter: the memory
+ * @region: whose pages they are, or NULL
+ * @vector: or several regions' (vector.h), or NULL
+ * @feed: where the bytes come from, if files are among it (feed.h), or NULL
+ * @copy: or a copy of the bytes, or NULL
+ * @copy_len: its length
+ * @bvec: the pages of @copy, if there is no vector
+ */
+struct exs_op_data {
+	struct kiocb iocb;
+	struct iov_iter iter;
+	struct exs_region *region;
+	struct exs_vector *vector;
+	struct exs_feed *feed;
+	void *copy;
+	u32 copy_len;
+	struct bio_vec bvec[EXS_COPY_BVECS];
+};
+
+/* What becomes of an accepted connection, or of the offer of one. claim.c */
+enum exs_token_state {
+	EXS_TOKEN_NONE,		/* not accepted yet, or over               */
+	EXS_TOKEN_UNREAD,	/* its entry was not consumed              */
+	EXS_TOKEN_READ,		/* it was, but nobody claimed it           */
+	EXS_TOKEN_CLAIMED,	/* waits at the listener for accept(2)     */
+};
+
+/**
+ * struct exs_op_conn - a connect, an accept, a close or a shutdown
+ * @waiter: what the socket calls
+ * @child: accept: the connection; from then on the operation is a token
+ * @work: drops @child when there is no queue for it any more
+ * @token: accept: number in queue->tokens
+ * @token_state: which of the queue's lists of tokens it is on; queue->lock
+ * @pos: position of the entry
+ */
+struct exs_op_conn {
+	struct exs_waiter waiter;
+	struct sock *child;
+	struct work_struct work;
+	u32 token;
+	enum exs_token_state token_state;
+	u64 pos;
+};
+
+struct exs_poll_fd;
+
+/**
+ * struct exs_op_poll - a poll
+ * @work: looks who is ready, and is the only one that ends it
+ * @lock: the wait begins before @work looks; guards all below
+ * @fds: what is polled, until it has ended
+ * @nfds: how many
+ * @waits: struct exs_poll_wait
+ * @err: why it cannot wait, or 0
+ * @over: it has ended
+ * @cancelled: it is to end; without lock
+ */
+struct exs_op_poll {
+	struct work_struct work;
+	struct mutex lock;		/* see above */
+	struct exs_poll_fd *fds;
+	u32 nfds;
+	struct list_head waits;
+	int err;
+	bool over;
+	bool cancelled;
+};
+
+/**
+ * struct exs_op_foreign - what an operation on an ordinary socket has besides
+ * @lane: where it is, while @node is on its list; the lane's lock
+ * @node: lane->ops; the lane's lock
+ * @cred: the submitter's, for every attempt
+ * @memcg: likewise; what sockets allocate is charged to it
+ * @done: bytes moved; of whoever tries it
+ * @flags: MSG_TRUNC, MSG_EOR: the event's; of whoever tries it
+ * @cancelled: to be ended by who tries it; set under the lane's lock
+ * @silent: and without an event; likewise
+ * @waits: it was tried, and waits for a file, not for the socket; of whoever tries it
+ * @whole: what was sent is no success unless it is all, and its end
+ * @offered: accept: it is a token, and @lane has counted it; the lane's lock
+ */
+struct exs_op_foreign {
+	struct exs_lane *lane;
+	struct list_head node;
+	const struct cred *cred;
+	struct mem_cgroup *memcg;
+	size_t done;
+	u32 flags;
+	bool cancelled;
+	bool silent;
+	bool waits;
+	bool whole;
+	bool offered;
+};
+
+/**
+ * struct exs_op - an operation
+ * @ref: see above
+ * @state: EXS_OP_ISSUED, EXS_OP_CANCEL
+ * @def: its row of the table
+ * @queue: reference
+ * @link: the address space that submitted it; stays as long as @queue
+ * @sk: reference; NULL: it has no socket
+ * @node: queue->ops, later one of the lists of tokens; queue->lock
+ * @cancel_node: of whoever set EXS_OP_CANCEL
+ * @timer: its timeouts, or NULL; fixed before it has a slot
+ * @opcode: enum exs_op_code
+ * @fd: as the submitter named the socket
+ * @handle: the program's
+ * @arg: the program's
+ * @msg_flags: the program's
+ * @parts: for its entry, exs_cqe.parts
+ * @data: send, recv, sendmsg, recvmsg, sendfile
+ * @conn: connect, accept, close, shutdown
+ * @poll: poll
+ * @foreign: those on ordinary sockets
+ */
+struct exs_op {
+	refcount_t ref;
+	atomic_t state;
+	const struct exs_op_def *def;
+	struct exs_queue *queue;
+	struct exs_mm_link *link;
+	struct sock *sk;
+	struct list_head node;
+	struct list_head cancel_node;
+	struct exs_op_timer *timer;
+	u32 opcode;
+	s32 fd;
+	u64 handle;
+	u64 arg;
+	u32 msg_flags;
+	u64 parts[2];
+	union {
+		struct exs_op_data data;
+		struct exs_op_conn conn;
+		struct exs_op_poll poll;
+	};
+	struct exs_op_foreign foreign;
+};
+
+/*
+ * op.c
+ */
+
+/* EXS_IOC_SUBMIT, EXS_IOC_CANCEL */
+int exs_ops_submit(struct exs_queue *q, void __user *arg);
+int exs_ops_cancel_ioctl(struct exs_queue *q, void __user *arg);
+
+void exs_op_free(struct exs_op *op);
+
+static inline void exs_op_put(struct exs_op *op)
+{
+	if (refcount_dec_and_test(&op->ref))
+		exs_op_free(op);
+}
+
+/**
+ * exs_op_complete() - an operation in flight has ended
+ * @op: the reference of in-flight goes along
+ * @res: bytes, or a negative errno
+ * @flags: MSG_TRUNC, MSG_EOR
+ * @token: 0, or the number of a token, which has a reference of its own: the
+ *	queue's, or, if nobody will see it, the caller's
+ *
+ * Context: process; lock_sock may be held. Return: false: nobody will see it.
+ */
+bool exs_op_complete(struct exs_op *op, long res, u32 flags, u32 token);
+
+/* An operation in flight is to leave no event: its call said it all. */
+void exs_op_discard(struct exs_op *op);
+
+/* One that had completed is in flight again, and ends by its event whatever happens. */
+void exs_op_again(struct exs_op *op, struct socket *sock);
+
+/*
+ * The canceller's half of the protocol above. exs_op_claim_cancel() (under
+ * queue->lock: the operation is in flight) says whether this caller must take
+ * a reference and go on to exs_ops_cancel().
+ */
+bool exs_op_claim_cancel(struct exs_op *op);
+void exs_ops_cancel(struct list_head *list);
+
+int exs_ops_init(void);
+void exs_ops_exit(void);
+
+/*
+ * timeout.c
+ */
+
+/* Give @op a timer if @sqe or its socket wants one. 0 or -ENOMEM. Before it has a slot. */
+int exs_timeout_prepare(struct exs_op *op, const struct exs_sqe *sqe,
+			struct socket *sock);
+
+/* It is in flight: time begins. The caller has a reference. No lock held. */
+void exs_timeout_begin(struct exs_op *op);
+
+/* It leaves the queue's operations: its second slot, too. queue->lock held. */
+void exs_timeout_end(struct exs_op *op);
+
+int exs_timeouts_init(void);
+void exs_timeouts_exit(void);
+
+/*
+ * data_op.c, conn_op.c, poll_op.c: what the table in op.c consists of
+ */
+int exs_send_prep(struct exs_op *op, const struct exs_sqe *sqe);
+int exs_recv_prep(struct exs_op *op, const struct exs_sqe *sqe);
+int exs_sendmsg_prep(struct exs_op *op, const struct exs_sqe *sqe);
+int exs_recvmsg_prep(struct exs_op *op, const struct exs_sqe *sqe);
+long exs_send_issue(struct exs_op *op, struct socket *sock);
+long exs_recv_issue(struct exs_op *op, struct socket *sock);
+void exs_data_cancel(struct exs_op *op);
+void exs_data_cleanup(struct exs_op *op);
+
+/**
+ * exs_copy_alloc() - kernel memory for what an operation sends from a copy
+ * @op: has it from then on: exs_data_cleanup()
+ * @len: bytes, not 0
+ *
+ * Return: the memory, NULL if @len is not worth a copy or the queue has too many
+ * in flight, or ERR_PTR(-ENOMEM).
+ */
+void *exs_copy_alloc(struct exs_op *op, u64 len);
+/* Describes such memory, one entry per page, as in a region. Return: entries. */
+unsigned int exs_copy_bvecs(struct bio_vec *bvec, void *buf, u32 len);
+
+int exs_connect_prep(struct exs_op *op, const struct exs_sqe *sqe);
+int exs_accept_prep(struct exs_op *op, const struct exs_sqe *sqe);
+long exs_connect_issue(struct exs_op *op, struct socket *sock);
+long exs_accept_issue(struct exs_op *op, struct socket *sock);
+void exs_conn_op_cancel(struct exs_op *op);
+bool exs_connect_withdraw(struct exs_op *op);
+void exs_accept_cleanup(struct exs_op *op);
+
+int exs_end_prep(struct exs_op *op, const struct exs_sqe *sqe);	/* close, shutdown */
+void exs_end_cancel(struct exs_op *op);
+long exs_close_issue(struct exs_op *op, struct socket *sock);
+long exs_shutdown_issue(struct exs_op *op, struct socket *sock);
+bool exs_shutdown_withdraw(struct exs_op *op);
+
+void exs_no_cleanup(struct exs_op *op);
+
+/* poll_op.c */
+int exs_poll_prep(struct exs_op *op, const struct exs_sqe *sqe);
+long exs_poll_issue(struct exs_op *op, struct socket *sock);
+void exs_poll_cancel(struct exs_op *op);
+void exs_poll_cleanup(struct exs_op *op);
+int exs_poll_ops_init(void);
+/* Waits for polls that were cancelled; nobody can cancel one any more. */
+void exs_poll_ops_exit(void);
+
+/* Waits for connections that are being dropped. */
+int exs_conn_ops_init(void);
+void exs_conn_ops_exit(void);
+
+#endif

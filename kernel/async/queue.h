@@ -1,0 +1,283 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * Event queues: a descriptor with a completion ring.
+ *
+ *   queue.c  object, descriptor, mapping, reservation and posting
+ *   wait.c   everything by which a program learns that there are events
+ *   attend.c  waiting threads process completions themselves
+ *   busy.c   waiting threads that do not sleep
+ *   timeout.c  operations that take long
+ *   claim.c  tokens: results that do not fit into an entry
+ *   mm.c     address spaces whose end cancels operations
+ *
+ * Two lifetimes. The file is what programs see: descriptors and mappings keep
+ * it, and its release makes the queue dead, which cancels its operations. The
+ * object is kept by the file and by each operation: a dead queue lives on until
+ * the last of its operations has ended, and discards their completions.
+ *
+ * Locks: exs_mm.lock > exs_queue.lock > those of eventfd and wait queues. Both are
+ * taken in process context only, and nothing sleeps under them.
+ */
+#ifndef EXS_ASYNC_QUEUE_H
+#define EXS_ASYNC_QUEUE_H
+
+#include <linux/kref.h>
+#include <linux/list.h>
+#include <linux/mutex.h>
+#include <linux/poll.h>
+#include <linux/spinlock.h>
+#include <linux/xarray.h>
+
+#include "ring.h"
+
+struct eventfd_ctx;
+struct exs_mm_link;
+struct exs_op;
+struct exs_user;
+struct sock;
+
+/**
+ * struct exs_queue - an event queue
+ * @ref: the file and the operations
+ * @lock: guards all below but where noted
+ * @slots: the account of the ring
+ * @dead: the file is gone
+ * @submitted: operations accepted, ever
+ * @posted: operations whose entry was written, ever
+ * @timed_out: entries that say that an operation takes long, ever
+ * @copied: bytes of sends that were copied and are in flight; atomic
+ * @id: unique among all queues, ever; constant
+ * @mem: head page, ring page, entries, as one mapping of the kernel's; constant
+ * @pages: its pages; constant
+ * @npages: how many; constant
+ * @ops: operations in flight
+ * @timeouts: struct exs_op_timer, of operations in flight: those whose last timeout
+ *	entry was not consumed, in the order of the entries
+ * @links: address spaces that submitted operations
+ * @wait_mode: EXS_QWAIT_*; without @lock
+ * @busy_ns: adaptive: how long to poll before going to sleep; without @lock
+ * @sleepers: threads in EXS_IOC_WAIT, oldest first
+ * @poll: those who poll
+ * @fasync: those who want a signal; fasync_helper()'s own lock
+ * @eventfd: to be signalled, or NULL
+ * @eventfd_file: the file of @eventfd, for programs that ask for it
+ * @tokens: token number to operation; its own lock
+ * @next_token: xa_alloc_cyclic()'s; its own lock
+ * @claim_mutex: one claim at a time; outside @lock
+ * @unread_tokens: unclaimed, entry not consumed, in order of posting: their
+ *	slots are those of the entries
+ * @read_tokens: unclaimed, entry consumed: these hold a reservation
+ * @claimed_tokens: claimed, but perhaps not accepted yet
+ * @claimed: how many
+ * @user: charged with the queue
+ * @page_user: charged with the pages
+ */
+struct exs_queue {
+	struct kref ref;
+	spinlock_t lock;	/* see above */
+	struct exs_slots slots;
+	bool dead;
+	u64 submitted;
+	u64 posted;
+	u64 timed_out;
+	atomic_long_t copied;
+
+	u64 id;
+	void *mem;
+	struct page **pages;
+	unsigned long npages;
+
+	struct list_head ops;
+	struct list_head timeouts;
+	struct list_head links;
+
+	u32 wait_mode;
+	u32 busy_ns;
+	struct list_head sleepers;
+	wait_queue_head_t poll;
+	struct fasync_struct *fasync;
+	struct eventfd_ctx *eventfd;
+	struct file *eventfd_file;
+
+	struct xarray tokens;
+	u32 next_token;
+	struct mutex claim_mutex; /* see above */
+	struct list_head unread_tokens;
+	struct list_head read_tokens;
+	struct list_head claimed_tokens;
+	unsigned int claimed;
+
+	struct exs_user *user;
+	struct exs_user *page_user;
+};
+
+static inline struct exs_ring_head *exs_queue_head(const struct exs_queue *q)
+{
+	return q->mem;
+}
+
+static inline struct exs_ring *exs_queue_ring(const struct exs_queue *q)
+{
+	return q->mem + PAGE_SIZE;
+}
+
+static inline struct exs_cqe *exs_queue_entries(const struct exs_queue *q)
+{
+	return q->mem + 2 * PAGE_SIZE;
+}
+
+/*
+ * queue.c
+ */
+
+/* SIOCEXSQCREATE. Return: a descriptor or a negative errno. */
+int exs_queue_create(void __user *arg);
+
+/* Whether @file is a queue's. */
+bool exs_queue_is(const struct file *file);
+
+void exs_queue_release(struct kref *ref);
+
+static inline void exs_queue_get(struct exs_queue *q)
+{
+	kref_get(&q->ref);
+}
+
+static inline void exs_queue_put(struct exs_queue *q)
+{
+	kref_put(&q->ref, exs_queue_release);
+}
+
+/* Events that the program has not consumed. q->lock held. */
+u32 exs_queue_unread(struct exs_queue *q);
+
+/* Reserve a slot, or two if it has a timer, and put @op among the queue's.
+ * Return: 0 or -EAGAIN.
+ */
+int exs_queue_reserve(struct exs_queue *q, struct exs_op *op);
+
+/* Take that back: @op did not start, or is to end without a trace. */
+void exs_queue_unreserve(struct exs_queue *q, struct exs_op *op);
+
+/* A token that was read is an operation again, and keeps its slot. q->lock held. */
+void exs_queue_readmit(struct exs_queue *q, struct exs_op *op, struct exs_mm_link *link);
+
+/**
+ * exs_queue_post() - an operation's completion
+ * @q: its queue
+ * @op: in flight until now; its slot becomes the entry
+ * @cqe: the entry
+ *
+ * A @cqe with a token puts @op (and a reference) among the tokens.
+ *
+ * Context: process, no lock held. Return: false: the queue is dead, the
+ * completion was discarded.
+ */
+bool exs_queue_post(struct exs_queue *q, struct exs_op *op, struct exs_cqe *cqe);
+
+/* An entry for which there is a slot besides that of its operation, which goes on:
+ * exs_queue_notify() follows. q->lock held, q not dead.
+ */
+void exs_queue_timed_out(struct exs_queue *q, const struct exs_cqe *cqe);
+
+/* Whether cancellation should hit @op. */
+typedef bool (*exs_op_match)(const struct exs_op *op, const void *arg);
+
+/*
+ * Put the operations that @match onto @list, for exs_ops_cancel(). Return:
+ * how many operations match, even if others cancel them already.
+ */
+u32 exs_queue_collect(struct exs_queue *q, exs_op_match match, const void *arg,
+		      struct list_head *list);
+
+/* The last operation in flight that @match, with a reference; or NULL. */
+struct exs_op *exs_queue_find_last(struct exs_queue *q, exs_op_match match,
+				   const void *arg);
+
+/* Whether an operation in flight matches. */
+bool exs_queue_has(struct exs_queue *q, exs_op_match match, const void *arg);
+
+/*
+ * wait.c
+ */
+
+/* EXS_IOC_WAIT */
+int exs_queue_wait(struct exs_queue *q, void __user *arg);
+
+/* Wake a sleeper, or all, that there are enough events for. q->lock held. */
+void exs_queue_wake(struct exs_queue *q, bool all);
+
+/* There is an event more. The first with, the second without q->lock. */
+void exs_queue_notify_locked(struct exs_queue *q);
+void exs_queue_notify(struct exs_queue *q);
+
+__poll_t exs_queue_poll(struct file *file, poll_table *pt);
+int exs_queue_fasync(int fd, struct file *file, int on);
+
+/* EXS_ATTR_EVENTFD; @only_first: EXS_ATTR_EVENTFD_FIRST */
+int exs_queue_set_eventfd(struct exs_queue *q, s64 fd, bool only_first);
+int exs_queue_get_eventfd(struct exs_queue *q);
+void exs_queue_put_eventfd(struct exs_queue *q);
+
+/*
+ * timeout.c
+ */
+
+/*
+ * The program consumed entries up to q->slots.head: those of timeouts among them
+ * become slots of their operations again. q->lock held.
+ */
+void exs_timeouts_consumed(struct exs_queue *q);
+
+/*
+ * busy.c
+ */
+
+/* EXS_ATTR_WAIT. Return: 0 or -EINVAL. */
+int exs_queue_set_wait(struct exs_queue *q, s64 mode);
+
+/**
+ * exs_busy_wait() - poll, if the queue wants that
+ * @q: the queue
+ * @need: until so many events are there
+ * @until: or this time has come; KTIME_MAX: for ever
+ *
+ * Or until there is a signal, or nothing that could be polled, or, if adaptive, it
+ * has taken long enough. Whoever has to know which looks itself.
+ *
+ * Context: process, no lock held. Return: when it began, for exs_busy_learn().
+ */
+ktime_t exs_busy_wait(struct exs_queue *q, u32 need, ktime_t until);
+
+/* Adaptive: the wait that began at @start is over. */
+void exs_busy_learn(struct exs_queue *q, ktime_t start);
+
+/*
+ * claim.c
+ */
+
+/* EXS_IOC_CLAIM */
+int exs_queue_claim(struct exs_queue *q, void __user *arg);
+
+/* @op, whose entry is the next to be written, is a token. q->lock held. */
+void exs_token_add(struct exs_queue *q, struct exs_op *op);
+
+/*
+ * The program consumed entries up to q->slots.head: unclaimed tokens among
+ * them hold a slot from now on. q->lock held.
+ */
+void exs_tokens_consumed(struct exs_queue *q);
+
+/* Forget claimed tokens whose connection was accepted. */
+void exs_tokens_sweep(struct exs_queue *q);
+
+/* The queue is dead: drop what nobody will claim. */
+void exs_tokens_drop(struct exs_queue *q);
+
+/* The ordinary socket @sk is to be closed: what was offered there is not to be had. */
+void exs_tokens_drop_offers(struct exs_queue *q, const struct sock *sk);
+
+/* An offer that nobody will see, and the caller's reference to it. */
+void exs_token_free_offer(struct exs_op *op);
+
+#endif

@@ -1,0 +1,215 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Timeouts: an operation that takes longer than its socket's EXS_SO_SEND_TIMEOUT
+ * or EXS_SO_RECV_TIMEOUT, or than its submission says, tells that by an event, and
+ * goes on.
+ *
+ * It reserves a second slot when it is submitted, so the event is not lost
+ * either. There is one such event of an operation in the ring at a time. As it is
+ * consumed, which the kernel notices before it gives a slot to anybody, its slot
+ * is the operation's again:
+ *
+ *	reserved ---time is up---> unread entry ---consumed---> reserved
+ *	    |                           |                          |
+ *	    +---------------- the operation ends ------------------+
+ *
+ * The work belongs to whoever queued it last: it has a reference on the operation,
+ * which goes to the next time it is queued, or ends. All of it is under
+ * queue->lock, as is the operation's end, after which nothing is said any more.
+ */
+#include <linux/jiffies.h>
+#include <linux/slab.h>
+#include <linux/workqueue.h>
+
+#include "../core/stats.h"
+#include "op.h"
+
+/**
+ * struct exs_op_timer - the timeouts of one operation
+ * @op: the operation, which frees it
+ * @work: runs when time is up
+ * @period: jiffies
+ * @once: there is to be one event only
+ * @over: the operation has ended; this and the rest: queue->lock
+ * @unread: its event is in the ring, not consumed; in queue->timeouts
+ * @node: there
+ * @pos: position of the entry
+ */
+struct exs_op_timer {
+	struct exs_op *op;
+	struct delayed_work work;
+	unsigned long period;
+	bool once;
+	bool over;
+	bool unread;
+	struct list_head node;
+	u64 pos;
+};
+
+/* The shortest: thousands of operations may have it. In jiffies. */
+#define EXS_TIMEOUT_MIN		max(HZ / 100, 1)
+#define EXS_TIMEOUT_LOOK	HZ
+
+static struct workqueue_struct *exs_timeout_wq;
+
+/* Say that time is up, if there is a slot for it. Return: whether it was said. */
+static bool exs_timeout_tell(struct exs_op_timer *t)
+{
+	struct exs_op *op = t->op;
+	struct exs_queue *q = op->queue;
+	struct exs_cqe cqe = {
+		.handle = op->handle,
+		.arg = op->arg,
+		.type = op->def->timeout,
+		.fd = op->fd,
+	};
+
+	lockdep_assert_held(&q->lock);
+	exs_queue_unread(q);
+	if (t->over || t->unread || q->dead)
+		return false;
+	t->unread = true;
+	t->pos = q->slots.tail;
+	list_add_tail(&t->node, &q->timeouts);
+	exs_queue_timed_out(q, &cqe);
+	return true;
+}
+
+/* Its event was consumed: time begins anew. */
+static void exs_timeout_again(struct exs_op_timer *t)
+{
+	lockdep_assert_held(&t->op->queue->lock);
+	if (!t->once && !mod_delayed_work(exs_timeout_wq, &t->work, t->period))
+		refcount_inc(&t->op->ref);
+}
+
+/*
+ * With an unread event it only has to look whether that was consumed by a program
+ * that never calls the kernel. Return: whether the work's reference went along.
+ */
+static bool exs_timeout_requeue(struct exs_op_timer *t, bool told)
+{
+	unsigned long delay = t->period;
+
+	lockdep_assert_held(&t->op->queue->lock);
+	if (t->over || t->op->queue->dead || (told && t->once))
+		return false;
+	if (t->unread && !told)
+		delay = max_t(unsigned long, delay, EXS_TIMEOUT_LOOK);
+	return queue_delayed_work(exs_timeout_wq, &t->work, delay);
+}
+
+static void exs_timeout_work(struct work_struct *work)
+{
+	struct exs_op_timer *t = container_of(to_delayed_work(work), struct exs_op_timer,
+					      work);
+	struct exs_op *op = t->op;
+	struct exs_queue *q = op->queue;
+	bool told, again;
+
+	exs_queue_get(q);
+	spin_lock(&q->lock);
+	told = exs_timeout_tell(t);
+	again = exs_timeout_requeue(t, told);
+	spin_unlock(&q->lock);
+	if (!again)
+		exs_op_put(op);
+	if (told) {
+		exs_count(ops_timed_out, 1);
+		exs_queue_notify(q);
+	}
+	exs_queue_put(q);
+}
+
+static u64 exs_timeout_of(const struct exs_op *op, const struct exs_sqe *sqe,
+			  struct socket *sock, bool *once)
+{
+	if (!op->def->timeout)
+		return 0;
+	*once = sqe->timeout & EXS_SQE_TIMEOUT_ONCE;
+	if (sqe->timeout || !exs_is_exs(sock))
+		return sqe->timeout & ~EXS_SQE_TIMEOUT_ONCE;
+	return exs_sock_timeout(sock->sk, op->def->timeout == EXS_CQE_RECVTIMEOUT, once);
+}
+
+int exs_timeout_prepare(struct exs_op *op, const struct exs_sqe *sqe,
+			struct socket *sock)
+{
+	struct exs_op_timer *t;
+	bool once;
+	u64 ns;
+
+	ns = exs_timeout_of(op, sqe, sock, &once);
+	if (!ns)
+		return 0;
+	t = kzalloc(sizeof(*t), GFP_KERNEL_ACCOUNT);
+	if (!t)
+		return -ENOMEM;
+	t->op = op;
+	t->period = clamp_t(u64, nsecs_to_jiffies64(ns) + 1, EXS_TIMEOUT_MIN,
+			    MAX_JIFFY_OFFSET);
+	t->once = once;
+	INIT_DELAYED_WORK(&t->work, exs_timeout_work);
+	op->timer = t;
+	return 0;
+}
+
+void exs_timeout_begin(struct exs_op *op)
+{
+	struct exs_op_timer *t = op->timer;
+	struct exs_queue *q = op->queue;
+
+	if (!t)
+		return;
+	spin_lock(&q->lock);
+	if (!t->over) {
+		refcount_inc(&op->ref);
+		queue_delayed_work(exs_timeout_wq, &t->work, t->period);
+	}
+	spin_unlock(&q->lock);
+}
+
+void exs_timeout_end(struct exs_op *op)
+{
+	struct exs_op_timer *t = op->timer;
+	struct exs_queue *q = op->queue;
+
+	lockdep_assert_held(&q->lock);
+	if (!t)
+		return;
+	t->over = true;
+	if (t->unread)
+		list_del(&t->node);
+	else
+		exs_slots_unreserve(&q->slots);
+	/* Not the last reference: our caller has one. */
+	if (cancel_delayed_work(&t->work))
+		exs_op_put(op);
+}
+
+void exs_timeouts_consumed(struct exs_queue *q)
+{
+	struct exs_op_timer *t, *next;
+
+	lockdep_assert_held(&q->lock);
+	list_for_each_entry_safe(t, next, &q->timeouts, node) {
+		if (t->pos >= q->slots.head)
+			break;
+		t->unread = false;
+		list_del(&t->node);
+		q->slots.reserved++;
+		exs_timeout_again(t);
+	}
+}
+
+int exs_timeouts_init(void)
+{
+	exs_timeout_wq = alloc_workqueue("exs_timeout", WQ_UNBOUND, 0);
+	return exs_timeout_wq ? 0 : -ENOMEM;
+}
+
+/* Waits for works that have said their last. */
+void exs_timeouts_exit(void)
+{
+	destroy_workqueue(exs_timeout_wq);
+}

@@ -1,0 +1,285 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * How a program learns that there are events: EXS_IOC_WAIT, poll, an eventfd, a
+ * signal. (And by looking into the ring, which needs none of this.)
+ */
+#include <linux/eventfd.h>
+#include <linux/fcntl.h>
+#include <linux/file.h>
+#include <linux/hrtimer.h>
+#include <linux/sched/signal.h>
+#include <linux/uaccess.h>
+
+#include "../compat/compat.h"
+#include "attend.h"
+#include "ioctl.h"
+#include "queue.h"
+
+/*
+ * EXS_IOC_WAIT: threads that want to hear of @need events and no fewer.
+ *
+ * A posted event wakes one thread at most: the oldest that now has enough.
+ * The kernel does not see who consumes what, so whoever was woken in vain, or
+ * goes to sleep or leaves while events are there, passes the wake-up on to
+ * the next that has enough. A thread that dies on its way back to the ring is
+ * covered when its process closes the queue: flush wakes all that have enough.
+ *
+ * While it waits, the thread answers the events of the connections that it attends
+ * to (attend.c), unless they are again and again about other queues' operations.
+ */
+#define EXS_SLEEP_IN_VAIN	64	/* times in a row */
+
+struct exs_sleeper {
+	struct list_head node;
+	struct task_struct *task;
+	u32 need;
+	struct exs_attend attend;
+	u64 tail;		/* the ring's, when it was last looked at */
+	u32 in_vain;		/* times that it was the same             */
+};
+
+/* A sleeper takes q->lock before its frame goes away. */
+void exs_queue_wake(struct exs_queue *q, bool all)
+{
+	struct exs_sleeper *s, *next;
+	u32 unread;
+
+	lockdep_assert_held(&q->lock);
+	if (list_empty(&q->sleepers))
+		return;
+	unread = exs_queue_unread(q);
+	list_for_each_entry_safe(s, next, &q->sleepers, node) {
+		if (unread < s->need)
+			continue;
+		list_del_init(&s->node);
+		wake_up_process(s->task);
+		if (!all)
+			break;
+	}
+}
+
+/*
+ * The state is set before q->lock is dropped, and a wake-up comes under it: a
+ * thread that is on the list is woken, or sees the events itself. Of a connection's
+ * event it is told first, and then woken. Return: whether the time is over.
+ */
+static bool exs_sleep(struct exs_queue *q, struct exs_sleeper *s, ktime_t *expires)
+	__must_hold(&q->lock)
+{
+	bool expired;
+
+	lockdep_assert_held(&q->lock);
+	if (list_empty(&s->node))
+		list_add_tail(&s->node, &q->sleepers);
+	exs_queue_wake(q, false);
+	set_current_state(TASK_INTERRUPTIBLE);
+	spin_unlock(&q->lock);
+	if (exs_attend_due(&s->attend)) {
+		__set_current_state(TASK_RUNNING);
+		expired = expires && ktime_compare(ktime_get(), *expires) >= 0;
+	} else {
+		expired = !schedule_hrtimeout(expires, HRTIMER_MODE_ABS);
+	}
+	if (s->in_vain < EXS_SLEEP_IN_VAIN)
+		exs_attend_drain(&s->attend);
+	else
+		exs_attend_give_up(&s->attend);
+	spin_lock(&q->lock);
+	s->in_vain = s->tail == q->slots.tail ? s->in_vain + 1 : 0;
+	s->tail = q->slots.tail;
+	return expired;
+}
+
+/* Return: 0, -ETIME, -ERESTARTSYS. */
+static int exs_queue_sleep(struct exs_queue *q, u32 need, ktime_t *expires,
+			   bool expired)
+{
+	struct exs_sleeper s = { .task = current, .need = need };
+	int err = 0;
+
+	INIT_LIST_HEAD(&s.node);
+	if (!expired)
+		exs_attend_begin(&s.attend, q);
+	spin_lock(&q->lock);
+	while (exs_queue_unread(q) < need) {
+		if (expired)
+			err = -ETIME;
+		else if (signal_pending(current))
+			err = -ERESTARTSYS;
+		if (err)
+			break;
+		expired = exs_sleep(q, &s, expires);
+	}
+	list_del(&s.node);
+	/* Also a wait that only looks, and may find enough: see libexs. */
+	if (err || expired)
+		exs_queue_wake(q, false);
+	spin_unlock(&q->lock);
+	exs_attend_end(&s.attend);
+	return err;
+}
+
+/* @expires: or NULL: for ever. Return: as above. */
+static int exs_queue_wait_for(struct exs_queue *q, u32 need, ktime_t *expires)
+{
+	ktime_t start = exs_busy_wait(q, need, expires ? *expires : KTIME_MAX);
+	int err = exs_queue_sleep(q, need, expires, false);
+
+	exs_busy_learn(q, start);
+	return err;
+}
+
+static int exs_queue_wait_until(struct exs_queue *q, struct exs_ioc_wait __user *arg,
+				u32 need, s64 timeout)
+{
+	ktime_t expires = ktime_add_safe(ktime_get(), ns_to_ktime(timeout));
+	int err = exs_queue_wait_for(q, need, &expires);
+
+	if (err != -ERESTARTSYS)
+		return err;
+	timeout = max_t(s64, ktime_to_ns(ktime_sub(expires, ktime_get())), 0);
+	return put_user(timeout, &arg->timeout_ns) ? -EINTR : err;
+}
+
+int exs_queue_wait(struct exs_queue *q, void __user *arg)
+{
+	struct exs_ioc_wait w;
+	int err = exs_ioc_get(&w, sizeof(w), EXS_WAIT_SIZE_VER0, arg);
+
+	if (err)
+		return err;
+	if (!w.count || w.count > q->slots.capacity)
+		return -EINVAL;
+	exs_tokens_sweep(q);
+	if (w.timeout_ns < 0)
+		return exs_queue_wait_for(q, w.count, NULL);
+	if (!w.timeout_ns)
+		return exs_queue_sleep(q, w.count, NULL, true);
+	return exs_queue_wait_until(q, arg, w.count, w.timeout_ns);
+}
+
+/*
+ * Poll. The reader's side takes no lock of the poster's before it looks, so:
+ *
+ *   poller                               poster
+ *
+ *   poll_wait()                          lock(q->lock)
+ *     lock(q->poll.lock)                   write entry, move tail
+ *     add to q->poll                     unlock(q->lock)
+ *     unlock(q->poll.lock)               wq_has_sleeper()
+ *   lock(q->lock)                          smp_mb()
+ *     unread?                              q->poll empty?
+ *   unlock(q->lock)                        no: wake_up_poll()
+ *
+ * If the poller's look at the ring comes before the poster's section, then so
+ * does its entry in the list, and the poster, which looks after it, finds and
+ * wakes it. If it comes after, the poller sees the event. That the program
+ * consumes events wakes nobody, and need not.
+ */
+__poll_t exs_queue_poll(struct file *file, poll_table *pt)
+{
+	struct exs_queue *q = file->private_data;
+	u32 unread;
+
+	poll_wait(file, &q->poll, pt);
+	spin_lock(&q->lock);
+	unread = exs_queue_unread(q);
+	spin_unlock(&q->lock);
+	return unread ? EPOLLIN | EPOLLRDNORM : 0;
+}
+
+int exs_queue_fasync(int fd, struct file *file, int on)
+{
+	struct exs_queue *q = file->private_data;
+
+	return fasync_helper(fd, file, on, &q->fasync);
+}
+
+void exs_queue_notify_locked(struct exs_queue *q)
+{
+	lockdep_assert_held(&q->lock);
+	exs_queue_wake(q, false);
+	if (q->eventfd)
+		eventfd_signal(q->eventfd);
+}
+
+void exs_queue_notify(struct exs_queue *q)
+{
+	if (wq_has_sleeper(&q->poll))
+		wake_up_poll(&q->poll, EPOLLIN | EPOLLRDNORM);
+	kill_fasync(&q->fasync, SIGIO, POLL_IN);
+}
+
+/*
+ * A module cannot make an eventfd: the program (libexs) does, and hands it to
+ * the queue, which keeps the file for those who ask for it later.
+ */
+static struct file *exs_eventfd_get(s64 fd, struct eventfd_ctx **ctx)
+{
+	struct file *file;
+
+	if (fd < 0 || fd > INT_MAX)
+		return ERR_PTR(-EBADF);
+	file = eventfd_fget(fd);
+	if (IS_ERR(file))
+		return file;
+	*ctx = eventfd_ctx_fileget(file);
+	if (!IS_ERR(*ctx))
+		return file;
+	fput(file);
+	return ERR_CAST(*ctx);
+}
+
+static void exs_eventfd_put(struct file *file, struct eventfd_ctx *ctx)
+{
+	if (!file)
+		return;
+	eventfd_ctx_put(ctx);
+	fput(file);
+}
+
+int exs_queue_set_eventfd(struct exs_queue *q, s64 fd, bool only_first)
+{
+	struct eventfd_ctx *ctx = NULL;
+	struct file *file = NULL;
+	int err = 0;
+
+	if (fd != -1 || only_first)
+		file = exs_eventfd_get(fd, &ctx);
+	if (IS_ERR(file))
+		return PTR_ERR(file);
+	spin_lock(&q->lock);
+	if (only_first && q->eventfd) {
+		err = -EEXIST;
+	} else {
+		swap(q->eventfd, ctx);
+		swap(q->eventfd_file, file);
+		if (q->eventfd && exs_queue_unread(q))
+			eventfd_signal(q->eventfd);
+	}
+	spin_unlock(&q->lock);
+	exs_eventfd_put(file, ctx);
+	return err;
+}
+
+int exs_queue_get_eventfd(struct exs_queue *q)
+{
+	struct file *file;
+	int fd;
+
+	spin_lock(&q->lock);
+	file = q->eventfd_file;
+	if (file)
+		get_file(file);
+	spin_unlock(&q->lock);
+	if (!file)
+		return -ENODATA;
+	fd = receive_fd(file, NULL, O_CLOEXEC);
+	fput(file);
+	return fd;
+}
+
+void exs_queue_put_eventfd(struct exs_queue *q)
+{
+	exs_eventfd_put(q->eventfd_file, q->eventfd);
+}

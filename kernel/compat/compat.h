@@ -1,0 +1,152 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * One source for all kernels.
+ *
+ * Code is written for the newest kernel's interfaces. Where an older one
+ * differs, this file offers the new shape. Whether it differs is found out by
+ * compiling probe/NAME.c and probe/NAME-old.c, of which exactly one must
+ * compile (probed.sh), never from a version number: stable trees backport.
+ */
+#ifndef EXS_COMPAT_H
+#define EXS_COMPAT_H
+
+#include <linux/eventfd.h>
+#include <linux/file.h>
+#include <linux/fs.h>
+#include <linux/mm.h>
+#include <linux/net.h>
+#include <linux/socket.h>
+#include <linux/sysctl.h>
+#include <linux/uio.h>
+#include <net/net_namespace.h>
+#include <net/sock.h>
+
+#include <compat/probed.h>
+
+/* proto_ops.accept: exs_compat_accept() has the type that this kernel wants. */
+#ifdef EXS_HAVE_PROTO_ACCEPT_ARG
+int exs_compat_accept(struct socket *sock, struct socket *newsock,
+		      struct proto_accept_arg *arg);
+#else
+struct proto_accept_arg {
+	int flags;
+	int err;
+	int is_empty;
+	bool kern;
+};
+
+int exs_compat_accept(struct socket *sock, struct socket *newsock, int flags, bool kern);
+#endif
+
+/* The family's accept() (core/af_exs.c). */
+int exs_accept(struct socket *sock, struct socket *newsock,
+	       struct proto_accept_arg *arg);
+
+#ifndef EXS_HAVE_SOCKADDR_UNSIZED
+#define sockaddr_unsized sockaddr
+#endif
+
+/* Tables end with an empty entry that @size does not count. */
+#ifndef EXS_HAVE_REGISTER_NET_SYSCTL_SZ
+static inline struct ctl_table_header *
+register_net_sysctl_sz(struct net *net, const char *path,
+		       struct ctl_table *table, size_t size)
+{
+	return register_net_sysctl(net, path, table);
+}
+#endif
+
+/* The table as a sysctl handler gets it. */
+#ifdef EXS_HAVE_CTL_TABLE_CONST
+#define EXS_CTL_TABLE const struct ctl_table
+#else
+#define EXS_CTL_TABLE struct ctl_table
+#endif
+
+#ifndef EXS_HAVE_VM_FLAGS_CLEAR
+static inline void vm_flags_clear(struct vm_area_struct *vma, unsigned long flags)
+{
+	vma->vm_flags &= ~flags;
+}
+#endif
+
+#ifndef EXS_HAVE_EVENTFD_SIGNAL_ONE
+#define eventfd_signal(ctx) eventfd_signal(ctx, 1)
+#endif
+
+#ifndef EXS_HAVE_PIN_USER_PAGES_NOVMAS
+#define pin_user_pages(start, n, flags, pages) \
+	pin_user_pages(start, n, flags, pages, NULL)
+#endif
+
+/* Without @ufd, which is all we need. */
+#ifndef EXS_HAVE_RECEIVE_FD_UFD
+#define receive_fd(file, ufd, flags) receive_fd(file, flags)
+#endif
+
+/* Files are freed by RCU, and not reused before. */
+#ifndef EXS_HAVE_GET_FILE_ACTIVE
+static inline struct file *get_file_active(struct file **f)
+{
+	struct file *file;
+
+	rcu_read_lock();
+	file = READ_ONCE(*f);
+	if (file && !get_file_rcu(file))
+		file = NULL;
+	rcu_read_unlock();
+	return file;
+}
+#endif
+
+/*
+ * A long-term pin for reading that lasts through the program's own writes. Where
+ * pinning does not see to it, the page may be one that the next write replaces
+ * (the zero page, a page shared by fork()): pin it as if to write. Memory that
+ * may only be read is forced, if it can be read; shared memory cannot be, and
+ * has no need to be.
+ */
+#ifdef EXS_HAVE_PIN_UNSHARES
+static inline int exs_pin_to_read(unsigned long at, int n, struct page **pages)
+{
+	return pin_user_pages_fast(at, n, FOLL_LONGTERM, pages);
+}
+#else
+static inline int exs_pin_to_read(unsigned long at, int n, struct page **pages)
+{
+	int got = pin_user_pages_fast(at, n, FOLL_LONGTERM | FOLL_WRITE, pages);
+
+	if (got > 0)
+		return got;
+	n = pin_user_pages_fast(at, n, FOLL_LONGTERM, pages);
+	if (n <= 0)
+		return n;
+	unpin_user_pages(pages, n);
+	got = pin_user_pages_fast(at, n, FOLL_LONGTERM | FOLL_WRITE | FOLL_FORCE, pages);
+	if (got > 0)
+		return got;
+	return pin_user_pages_fast(at, n, FOLL_LONGTERM, pages);
+}
+#endif
+
+/* Macros wherever they exist, so no probe is needed. */
+#ifndef ITER_SOURCE
+#define ITER_SOURCE	WRITE
+#define ITER_DEST	READ
+#endif
+
+#ifndef iter_iov_addr
+#define iter_iov_addr(iter) ((iter)->iov->iov_base + (iter)->iov_offset)
+#endif
+
+/* Without it sockets take no pages by reference, other than by ->sendpage(). */
+#ifndef MSG_SPLICE_PAGES
+#define MSG_SPLICE_PAGES	0
+#endif
+
+/* Without it nobody can tell a kiocb of Linux AIO: then there is none. */
+#ifndef IOCB_AIO_RW
+#define IOCB_AIO_RW	0
+#endif
+
+#endif

@@ -1,0 +1,9 @@
+// SPDX-License-Identifier: GPL-2.0
+/* eventfd_signal() always adds one. */
+#include <linux/eventfd.h>
+
+void probe(struct eventfd_ctx *ctx);
+void probe(struct eventfd_ctx *ctx)
+{
+	eventfd_signal(ctx);
+}

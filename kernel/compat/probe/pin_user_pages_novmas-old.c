@@ -1,0 +1,8 @@
+// SPDX-License-Identifier: GPL-2.0
+#include <linux/mm.h>
+
+long probe(unsigned long start, struct page **pages);
+long probe(unsigned long start, struct page **pages)
+{
+	return pin_user_pages(start, 1, FOLL_LONGTERM, pages, NULL);
+}

@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Addresses, and bind().
+ *
+ * A socket has no address family of its own: it takes AF_INET and AF_INET6, in
+ * any order. An IPv6 address that is a mapped IPv4 one becomes AF_INET at once,
+ * and such a socket shows its AF_INET addresses mapped again, as TCP's do.
+ */
+#include <net/ip.h>
+#include <net/ipv6.h>
+
+#include "../transport/verbs.h"
+#include "core.h"
+
+static int exs_addr_get_v4(const struct sockaddr_in *in, int len,
+			   struct sockaddr_storage *addr)
+{
+	if (len < (int)sizeof(*in))
+		return -EINVAL;
+	memcpy(addr, in, sizeof(*in));
+	return 0;
+}
+
+static int exs_addr_get_mapped(const struct exs_sock *xs, const struct sockaddr_in6 *in6,
+			       struct sockaddr_storage *addr)
+{
+	struct sockaddr_in *in = (struct sockaddr_in *)addr;
+
+	if (test_bit(EXS_SK_V6ONLY, &xs->flags))
+		return -EINVAL;
+	in->sin_family = AF_INET;
+	in->sin_port = in6->sin6_port;
+	in->sin_addr.s_addr = in6->sin6_addr.s6_addr32[3];
+	return 0;
+}
+
+static int exs_addr_get_v6(const struct exs_sock *xs, const struct sockaddr_in6 *in6,
+			   int len, struct sockaddr_storage *addr, bool *v6)
+{
+	if (len < SIN6_LEN_RFC2133)
+		return -EINVAL;
+	*v6 = true;
+	if (ipv6_addr_v4mapped(&in6->sin6_addr))
+		return exs_addr_get_mapped(xs, in6, addr);
+	memcpy(addr, in6, min_t(int, len, sizeof(*in6)));
+	if (ipv6_addr_type(&in6->sin6_addr) & IPV6_ADDR_LINKLOCAL &&
+	    !((struct sockaddr_in6 *)addr)->sin6_scope_id)
+		return -EINVAL;
+	return 0;
+}
+
+int exs_addr_get(const struct exs_sock *xs, const void *uaddr, int len,
+		 struct sockaddr_storage *addr, bool *v6)
+{
+	const struct sockaddr *sa = uaddr;
+
+	memset(addr, 0, sizeof(*addr));
+	*v6 = false;
+	if (len < (int)sizeof(sa->sa_family))
+		return -EINVAL;
+	switch (sa->sa_family) {
+	case AF_INET:
+		return exs_addr_get_v4(uaddr, len, addr);
+	case AF_INET6:
+		return exs_addr_get_v6(xs, uaddr, len, addr, v6);
+	default:
+		return -EAFNOSUPPORT;
+	}
+}
+
+static int exs_addr_put_v6(struct sockaddr_in6 *in6, __be16 port)
+{
+	memset(in6, 0, sizeof(*in6));
+	in6->sin6_family = AF_INET6;
+	in6->sin6_port = port;
+	return sizeof(*in6);
+}
+
+int exs_addr_put(const struct exs_sock *xs, const struct sockaddr_storage *addr,
+		 void *uaddr)
+{
+	const struct sockaddr_in6 *in6 = (const void *)addr;
+	const struct sockaddr_in *in = (const void *)addr;
+	struct sockaddr_in6 *out6 = uaddr;
+	struct sockaddr_in *out = uaddr;
+
+	if (addr->ss_family == AF_INET6) {
+		exs_addr_put_v6(out6, in6->sin6_port);
+		out6->sin6_addr = in6->sin6_addr;
+		if (ipv6_addr_type(&in6->sin6_addr) & IPV6_ADDR_LINKLOCAL)
+			out6->sin6_scope_id = in6->sin6_scope_id;
+		return sizeof(*out6);
+	}
+	if (test_bit(EXS_SK_V6, &xs->flags)) {
+		exs_addr_put_v6(out6, in->sin_port);
+		if (in->sin_addr.s_addr)
+			ipv6_addr_set_v4mapped(in->sin_addr.s_addr, &out6->sin6_addr);
+		return sizeof(*out6);
+	}
+	memset(out, 0, sizeof(*out));
+	out->sin_family = AF_INET;
+	out->sin_port = in->sin_port;
+	out->sin_addr = in->sin_addr;
+	return sizeof(*out);
+}
+
+/* What rdma_cm would take and TCP would not. */
+static bool exs_addr_is_local(const struct sockaddr_storage *addr)
+{
+	const struct sockaddr_in6 *in6 = (const void *)addr;
+	const struct sockaddr_in *in = (const void *)addr;
+
+	if (addr->ss_family == AF_INET6)
+		return !ipv6_addr_is_multicast(&in6->sin6_addr);
+	return !ipv4_is_multicast(in->sin_addr.s_addr) &&
+	       !ipv4_is_lbcast(in->sin_addr.s_addr);
+}
+
+static bool exs_port_is_forbidden(struct net *net, const struct sockaddr_storage *addr)
+{
+	/* In the same place in both families. */
+	u16 port = ntohs(((const struct sockaddr_in *)addr)->sin_port);
+
+	return port && inet_port_requires_bind_service(net, port) &&
+	       !ns_capable(net->user_ns, CAP_NET_BIND_SERVICE);
+}
+
+static int exs_bind_verbs(struct exs_sock *xs, struct sockaddr_storage *addr)
+{
+	unsigned int flags = 0;
+
+	lockdep_assert_held(&xs->op_lock);
+	if (xs->sk.sk_reuse)
+		flags |= EXS_BIND_REUSE;
+	if (test_bit(EXS_SK_V6ONLY, &xs->flags))
+		flags |= EXS_BIND_V6ONLY;
+	return exs_verbs_bind(sock_net(&xs->sk), addr, flags, &xs->bound);
+}
+
+int exs_bind_addr(struct exs_sock *xs, struct sockaddr_storage *addr, bool v6)
+{
+	struct sock *sk = &xs->sk;
+	int err;
+
+	lockdep_assert_held(&xs->op_lock);
+	/* Only holders of op_lock leave UNCONNECTED. */
+	if (exs_sock_state(xs) != EXS_UNCONNECTED)
+		return -EINVAL;
+	if (!exs_addr_is_local(addr))
+		return -EADDRNOTAVAIL;
+	if (exs_port_is_forbidden(sock_net(sk), addr))
+		return -EACCES;
+	err = exs_bind_verbs(xs, addr);
+	if (err)
+		return err;
+	lock_sock(sk);
+	xs->local = *addr;
+	assign_bit(EXS_SK_V6, &xs->flags, v6);
+	exs_change_state(xs, EXS_BOUND);
+	release_sock(sk);
+	return 0;
+}
+
+int exs_bind_any(struct exs_sock *xs)
+{
+	struct sockaddr_storage any = { .ss_family = AF_INET };
+
+	return exs_bind_addr(xs, &any, false);
+}
+
+int exs_bind_again(struct exs_sock *xs)
+{
+	struct sockaddr_storage addr = xs->local;
+
+	lockdep_assert_held(&xs->op_lock);
+	return xs->bound ? 0 : exs_bind_verbs(xs, &addr);
+}

@@ -1,0 +1,720 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * The life of a connection: made, up, lost, drained, gone. What moves data
+ * while it is up stands in run.c (the executor) and data.c, message.c (calls).
+ */
+#include <linux/slab.h>
+#include <linux/vmalloc.h>
+
+#include "conn.h"
+#include "core.h"
+#include "message.h"
+#include "run.h"
+#include "sock.h"
+#include "stats.h"
+
+#define EXS_HELLO_CREDITS	16
+
+/* A message costs its length and EXS_EAGER_OVERHEAD while it is kept. */
+#define EXS_HELLO_EAGER_SPACE	(32 * EXS_WIRE_BUF_LEN)
+
+struct workqueue_struct *exs_run_wq;
+static struct kmem_cache *exs_conn_cache;
+
+int exs_conn_init(void)
+{
+	exs_conn_cache = KMEM_CACHE(exs_conn, SLAB_ACCOUNT);
+	if (!exs_conn_cache)
+		return -ENOMEM;
+	exs_run_wq = alloc_workqueue("exs_run", WQ_UNBOUND, 0);
+	if (!exs_run_wq) {
+		kmem_cache_destroy(exs_conn_cache);
+		return -ENOMEM;
+	}
+	return 0;
+}
+
+void exs_conn_exit(void)
+{
+	destroy_workqueue(exs_run_wq);
+	kmem_cache_destroy(exs_conn_cache);
+}
+
+/* So that unloading finds them; they are not kept by it. */
+static LIST_HEAD(exs_orphans);
+static DEFINE_SPINLOCK(exs_orphans_lock);
+
+static void exs_conn_linger_work(struct work_struct *work)
+{
+	struct exs_conn *conn = container_of(to_delayed_work(work), struct exs_conn,
+					     linger_work);
+
+	exs_count(linger_expired, 1);
+	exs_conn_lost(conn, ETIMEDOUT);
+	exs_conn_put(conn);
+}
+
+/* The peer may be one that never answers, and reads on for ever. */
+static void exs_conn_revoke_work(struct work_struct *work)
+{
+	struct exs_conn *conn = container_of(to_delayed_work(work), struct exs_conn,
+					     revoke_work);
+	bool late;
+
+	spin_lock(&conn->lock);
+	late = conn->revoking && conn->state == EXS_CONN_UP &&
+	       time_after_eq(jiffies, conn->revoke_by);
+	spin_unlock(&conn->lock);
+	if (late) {
+		exs_count(revoke_timeout, 1);
+		exs_conn_lost(conn, ETIMEDOUT);
+	}
+	exs_conn_put(conn);
+}
+
+struct exs_conn *exs_conn_alloc(const struct exs_sock *xs)
+{
+	struct exs_conn *conn = kmem_cache_zalloc(exs_conn_cache, GFP_KERNEL);
+
+	if (!conn)
+		return NULL;
+	kref_init(&conn->ref);
+	spin_lock_init(&conn->lock);
+	conn->socktype = xs->socktype;
+	exs_options_copy(&conn->options, xs);
+	INIT_LIST_HEAD(&conn->xfers);
+	INIT_LIST_HEAD(&conn->ending);
+	INIT_LIST_HEAD(&conn->finished);
+	INIT_LIST_HEAD(&conn->messages);
+	INIT_LIST_HEAD(&conn->closers);
+	INIT_LIST_HEAD(&conn->flushers);
+	INIT_LIST_HEAD(&conn->orphans);
+	init_waitqueue_head(&conn->wait);
+	init_waitqueue_head(&conn->attendants);
+	INIT_WORK(&conn->run_work, exs_conn_run_work);
+	INIT_DELAYED_WORK(&conn->linger_work, exs_conn_linger_work);
+	INIT_DELAYED_WORK(&conn->revoke_work, exs_conn_revoke_work);
+	exs_live(conns, 1);
+	return conn;
+}
+
+static void exs_orphan_gone(struct exs_conn *conn)
+{
+	spin_lock(&exs_orphans_lock);
+	list_del(&conn->orphans);
+	spin_unlock(&exs_orphans_lock);
+	exs_live(orphans, -1);
+}
+
+void exs_conn_release(struct kref *ref)
+{
+	struct exs_conn *conn = container_of(ref, struct exs_conn, ref);
+
+	WARN_ON_ONCE(!list_empty(&conn->xfers) || !list_empty(&conn->ending) ||
+		     !list_empty(&conn->finished));
+	exs_message_purge(conn);
+	if (conn->ring_mem) {
+		vfree(conn->ring_mem);
+		exs_live(rings, -1);
+	}
+	if (conn->orphan)
+		exs_orphan_gone(conn);
+	if (conn->user)
+		exs_limit_uncharge(EXS_LIMIT_CONNS, 1, conn->user);
+	kmem_cache_free(exs_conn_cache, conn);
+	exs_live(conns, -1);
+}
+
+void exs_conn_hello(const struct exs_conn *conn, struct exs_hello *hello)
+{
+	*hello = (struct exs_hello) {
+		.socktype	= conn->socktype,
+		.credits	= EXS_HELLO_CREDITS,
+		.max_adverts	= EXS_ADVERTS_MAX,
+		.max_segs	= EXS_HELD_SEGS_MAX,
+		.eager_space	= conn->socktype == EXS_WIRE_SEQPACKET ?
+				  EXS_HELLO_EAGER_SPACE : 0,
+	};
+}
+
+static void exs_conn_tune(struct exs_conn *conn)
+{
+	lockdep_assert_held(&conn->lock);
+	if (conn->engine_up)
+		exs_engine_tune(&conn->engine, exs_option(&conn->options, EXS_SO_EAGER_MAX),
+				exs_option(&conn->options, EXS_SO_ADVERTS));
+}
+
+/*
+ * Receives that only a ring could serve may be pending already, so there is no
+ * doing without once the connection exists.
+ */
+int exs_conn_set_option(struct exs_conn *conn, int name, int value)
+{
+	int err = 0;
+
+	spin_lock(&conn->lock);
+	if (name == EXS_SO_RING && conn->ring_made)
+		err = -EBUSY;
+	else if (name == EXS_SO_RING && !value && conn->options.value[name])
+		err = -EISCONN;
+	else
+		WRITE_ONCE(conn->options.value[name], value);
+	exs_conn_tune(conn);
+	spin_unlock(&conn->lock);
+	return err;
+}
+
+int exs_conn_established(struct exs_conn *conn, const struct exs_hello *peer)
+{
+	struct exs_engine_config config = {
+		.peer		= *peer,
+		.eager_max	= EXS_WIRE_DATA_MAX,
+	};
+	int err = -EPROTO;
+
+	exs_conn_hello(conn, &config.ours);
+	spin_lock(&conn->lock);
+	if (conn->state == EXS_CONN_CONNECTING && peer->socktype == conn->socktype) {
+		exs_engine_init(&conn->engine, &config);
+		conn->engine_up = true;
+		exs_conn_tune(conn);
+		WRITE_ONCE(conn->state, EXS_CONN_UP);
+		conn->wake |= EPOLLOUT;
+		err = 0;
+	}
+	spin_unlock(&conn->lock);
+	if (!err)
+		exs_conn_run(conn);
+	return err;
+}
+
+bool exs_conn_sending(const struct exs_conn *conn)
+{
+	const struct exs_xfer *x;
+
+	lockdep_assert_held(&conn->lock);
+	list_for_each_entry(x, &conn->xfers, link)
+		if (!x->is_recv)
+			return true;
+	return false;
+}
+
+unsigned long exs_conn_keepalive(const struct exs_conn *conn)
+{
+	const struct sock *sk = conn->sk;
+	int idle;
+
+	lockdep_assert_held(&conn->lock);
+	if (!sk || !sock_flag(sk, SOCK_KEEPOPEN))
+		return 0;
+	idle = READ_ONCE(exs_sk(sk)->kept[EXS_KEPT_KEEPIDLE]);
+	return idle ? idle * HZ : READ_ONCE(sock_net(sk)->ipv4.sysctl_tcp_keepalive_time);
+}
+
+bool exs_conn_flushed(const struct exs_conn *conn)
+{
+	return conn->fin_delivered && !exs_conn_sending(conn);
+}
+
+/* What a disconnect by the peer means for us. conn->lock held. */
+static int exs_conn_disconnected(const struct exs_conn *conn)
+{
+	const struct exs_engine *e = &conn->engine;
+
+	if (conn->state != EXS_CONN_UP)
+		return ECONNREFUSED;
+	if (conn->orphan && exs_conn_flushed(conn))
+		return 0;
+	return e->fin_rcvd && !exs_conn_sending(conn) ? 0 : ECONNRESET;
+}
+
+static void exs_conn_count_reset(int err)
+{
+	if (err == EPROTO)
+		exs_count(resets_protocol, 1);
+	if (err == ENOBUFS)
+		exs_count(resets_nomem, 1);
+}
+
+void exs_conn_lost(struct exs_conn *conn, int err)
+{
+	bool first;
+
+	spin_lock(&conn->lock);
+	first = conn->state < EXS_CONN_CLOSING;
+	if (first) {
+		if (!err)
+			err = exs_conn_disconnected(conn);
+		/* The peer may go before its CM knows that we are connected. */
+		if (err == ECONNREFUSED && conn->engine_up)
+			err = ECONNRESET;
+		WRITE_ONCE(conn->err, err);
+		WRITE_ONCE(conn->end_err, err);
+		WRITE_ONCE(conn->state, conn->ep ? EXS_CONN_CLOSING : EXS_CONN_DEAD);
+		conn->wake |= EPOLLIN | EPOLLOUT | EPOLLHUP | (err ? EPOLLERR : 0);
+	}
+	spin_unlock(&conn->lock);
+	if (!first)
+		return;
+	exs_conn_count_reset(err);
+	if (conn->ep)
+		conn->ep->ops->close(conn->ep);
+	exs_conn_run(conn);
+}
+
+void exs_conn_unuse(struct exs_conn *conn)
+{
+	lockdep_assert_held(&conn->lock);
+	/* exs_conn_drained() waits for it, not before the connection is lost. */
+	if (!--conn->users && conn->state != EXS_CONN_UP)
+		wake_up_all(&conn->wait);
+}
+
+static bool exs_conn_unused(struct exs_conn *conn)
+{
+	bool unused;
+
+	spin_lock(&conn->lock);
+	unused = !conn->users;
+	spin_unlock(&conn->lock);
+	return unused;
+}
+
+static bool exs_conn_is_dead(struct exs_conn *conn)
+{
+	bool dead;
+
+	spin_lock(&conn->lock);
+	dead = conn->state == EXS_CONN_DEAD && !conn->running;
+	spin_unlock(&conn->lock);
+	return dead;
+}
+
+void exs_conn_drained(struct exs_conn *conn)
+{
+	exs_conn_lost(conn, ENETDOWN);
+	/* Neither of the two waits for user space: see exs_conn_submit(). */
+	wait_event(conn->wait, exs_conn_unused(conn));
+	spin_lock(&conn->lock);
+	conn->drained = true;
+	spin_unlock(&conn->lock);
+	exs_conn_run(conn);
+	wait_event(conn->wait, exs_conn_is_dead(conn));
+	spin_lock(&conn->lock);
+	conn->ep = NULL;
+	spin_unlock(&conn->lock);
+	if (cancel_delayed_work_sync(&conn->linger_work))
+		exs_conn_put(conn);
+	if (cancel_delayed_work_sync(&conn->revoke_work))
+		exs_conn_put(conn);
+}
+
+void exs_conn_tell_closers(struct exs_conn *conn, struct list_head *closers)
+{
+	exs_closers_move(closers, &conn->closers);
+	exs_conn_run(conn);
+}
+
+void exs_conn_tell_flushed(struct exs_conn *conn, struct list_head *flushers)
+{
+	exs_closers_move(flushers, &conn->flushers);
+	exs_conn_run(conn);
+}
+
+void exs_conn_graft(struct exs_conn *conn, struct sock *sk)
+{
+	spin_lock(&conn->lock);
+	conn->sk = sk;
+	spin_unlock(&conn->lock);
+}
+
+void exs_conn_shutdown(struct exs_conn *conn)
+{
+	spin_lock(&conn->lock);
+	if (conn->state == EXS_CONN_UP)
+		exs_engine_shutdown(&conn->engine);
+	conn->wake |= EPOLLOUT;
+	spin_unlock(&conn->lock);
+	exs_conn_run(conn);
+}
+
+int exs_conn_flush(struct exs_conn *conn, long timeout)
+{
+	int err;
+
+	spin_lock(&conn->lock);
+	err = exs_conn_wait(conn, conn->state != EXS_CONN_UP || exs_conn_flushed(conn),
+			    &timeout);
+	spin_unlock(&conn->lock);
+	return err;
+}
+
+/* End all receives: nobody is left to have them. */
+static void exs_conn_cancel_receives(struct exs_conn *conn)
+{
+	struct exs_xfer *x;
+
+	lockdep_assert_held(&conn->lock);
+	list_for_each_entry(x, &conn->xfers, link)
+		if (x->is_recv && !x->ended)
+			exs_engine_cancel_rcv(&conn->engine, &x->rcv);
+}
+
+void exs_conn_shutdown_read(struct exs_conn *conn)
+{
+	spin_lock(&conn->lock);
+	conn->read_shut = true;
+	conn->wake |= EPOLLIN;
+	if (conn->engine_up)
+		exs_conn_cancel_receives(conn);
+	spin_unlock(&conn->lock);
+	exs_conn_run(conn);
+}
+
+/* TCP's rule: a close that throws bytes away is a reset. */
+static bool exs_conn_unread(const struct exs_conn *conn)
+{
+	lockdep_assert_held(&conn->lock);
+	return exs_engine_readable(&conn->engine) || !list_empty(&conn->messages);
+}
+
+static bool exs_conn_adopt(struct exs_conn *conn)
+{
+	if (atomic_long_read(&exs_live_counts[EXS_LIVE_orphans]) <
+	    READ_ONCE(exs_sysctl_max_orphans)) {
+		conn->orphan = true;
+		spin_lock(&exs_orphans_lock);
+		list_add_tail(&conn->orphans, &exs_orphans);
+		spin_unlock(&exs_orphans_lock);
+		exs_live(orphans, 1);
+		return true;
+	}
+	exs_count(orphan_limit, 1);
+	return false;
+}
+
+/* The next orphan that nobody reset yet, a reference; or NULL. */
+static struct exs_conn *exs_orphan_take(void)
+{
+	struct exs_conn *conn, *found = NULL;
+
+	spin_lock(&exs_orphans_lock);
+	while (!found && !list_empty(&exs_orphans)) {
+		conn = list_first_entry(&exs_orphans, struct exs_conn, orphans);
+		list_del_init(&conn->orphans);
+		/* Or it is on its way to exs_orphan_gone(). */
+		if (kref_get_unless_zero(&conn->ref))
+			found = conn;
+	}
+	spin_unlock(&exs_orphans_lock);
+	return found;
+}
+
+void exs_conn_reset_orphans(void)
+{
+	struct exs_conn *conn;
+
+	while ((conn = exs_orphan_take())) {
+		exs_conn_lost(conn, ECONNABORTED);
+		exs_conn_put(conn);
+	}
+}
+
+void exs_conn_orphan(struct exs_conn *conn, unsigned long linger)
+{
+	bool up, stay;
+
+	spin_lock(&conn->lock);
+	conn->sk = NULL;
+	up = conn->state == EXS_CONN_UP;
+	stay = up && linger && !exs_conn_unread(conn) && exs_conn_adopt(conn);
+	if (conn->engine_up)
+		exs_conn_cancel_receives(conn);
+	if (stay) {
+		exs_engine_shutdown(&conn->engine);
+		exs_conn_get(conn);
+		queue_delayed_work(exs_run_wq, &conn->linger_work, linger);
+	}
+	spin_unlock(&conn->lock);
+	if (!stay)
+		exs_conn_lost(conn, ECONNABORTED);
+	exs_conn_run(conn);
+}
+
+static bool exs_conn_readable(const struct exs_conn *conn, int lowat)
+{
+	lockdep_assert_held(&conn->lock);
+	if (!conn->engine_up)
+		return false;
+	return exs_engine_enough(&conn->engine, lowat) ||
+	       exs_engine_eof(&conn->engine) || exs_message_ready(conn);
+}
+
+u32 exs_conn_sndbuf(const struct exs_conn *conn)
+{
+	const struct sock *sk = conn->sk;
+
+	lockdep_assert_held(&conn->lock);
+	if (sk && sk->sk_userlocks & SOCK_SNDBUF_LOCK)
+		return READ_ONCE(sk->sk_sndbuf);
+	return READ_ONCE(exs_sysctl_sndbuf);
+}
+
+bool exs_conn_writable(const struct exs_conn *conn)
+{
+	lockdep_assert_held(&conn->lock);
+	return conn->state == EXS_CONN_UP && !conn->engine.fin_wanted &&
+	       conn->sndbuf_used < exs_conn_sndbuf(conn);
+}
+
+__poll_t exs_conn_poll(struct exs_conn *conn, int lowat)
+{
+	__poll_t mask = 0;
+
+	spin_lock(&conn->lock);
+	if (exs_conn_readable(conn, lowat))
+		mask |= EPOLLIN | EPOLLRDNORM;
+	if (conn->engine_up && conn->engine.fin_rcvd)
+		mask |= EPOLLIN | EPOLLRDNORM | EPOLLRDHUP;
+	if (conn->engine_up && conn->engine.fin_rcvd && conn->engine.fin_wanted)
+		mask |= EPOLLHUP;
+	if (exs_conn_writable(conn))
+		mask |= EPOLLOUT | EPOLLWRNORM;
+	if (conn->state >= EXS_CONN_CLOSING)
+		mask |= EPOLLIN | EPOLLRDNORM | EPOLLRDHUP | EPOLLHUP |
+			EPOLLOUT | EPOLLWRNORM;
+	if (conn->err)
+		mask |= EPOLLERR;
+	spin_unlock(&conn->lock);
+	return mask;
+}
+
+/* A receive that nothing but an advert can bring bytes to. */
+static bool exs_xfer_only_direct(const struct exs_conn *conn, const struct exs_xfer *x)
+{
+	return x->is_recv && x->rcv.len && exs_conn_ringless(conn);
+}
+
+/* Whether a receive's memory is worth a key: see net.exs.direct_min. */
+static bool exs_xfer_is_direct(const struct exs_conn *conn, const struct exs_xfer *x)
+{
+	return exs_xfer_only_direct(conn, x) ||
+	       (x->is_recv && x->rcv.len >= READ_ONCE(exs_sysctl_direct_min));
+}
+
+static bool exs_xfer_needs_map(const struct exs_conn *conn, const struct exs_xfer *x)
+{
+	if (!x->is_recv)
+		return !x->snd.gate && x->snd.len > conn->ep->max_copy;
+	return conn->socktype == EXS_WIRE_SEQPACKET || exs_xfer_is_direct(conn, x);
+}
+
+int exs_conn_take_error(struct exs_conn *conn)
+{
+	int err = -conn->err;
+
+	lockdep_assert_held(&conn->lock);
+	WRITE_ONCE(conn->err, 0);
+	return err;
+}
+
+/* What a send finds out about the connection before it starts. */
+int exs_conn_send_error(struct exs_conn *conn)
+{
+	lockdep_assert_held(&conn->lock);
+	if (conn->state == EXS_CONN_UP && !conn->engine.fin_wanted)
+		return 0;
+	if (conn->state < EXS_CONN_UP)
+		return -ENOTCONN;
+	return conn->err ? -conn->err : -EPIPE;
+}
+
+/* Whether @x may start at all. What comes at the place of a gate was admitted with
+ * it. A receive may always (it ends with what is there, EOF, or the error), but not
+ * overtake a message that is kept.
+ */
+static int exs_conn_admit(struct exs_conn *conn, const struct exs_xfer *x)
+{
+	lockdep_assert_held(&conn->lock);
+	if (x->gate)
+		return x->gate->snd.gate ? 0 : -ECANCELED;
+	if (!x->is_recv)
+		return exs_conn_send_error(conn);
+	if (!conn->engine_up)
+		return -ENOTCONN;
+	return exs_message_kept(conn) ? -EAGAIN : 0;
+}
+
+static void exs_conn_queue(struct exs_conn *conn, struct exs_xfer *x)
+{
+	lockdep_assert_held(&conn->lock);
+	list_add_tail(&x->link, x->gate ? &x->gate->link : &conn->xfers);
+	if (x->gate)
+		exs_engine_send_before(&conn->engine, &x->snd, &x->gate->snd);
+	else if (x->is_recv)
+		exs_engine_recv(&conn->engine, &x->rcv);
+	else
+		exs_engine_send(&conn->engine, &x->snd);
+}
+
+/*
+ * Map @x, then queue it. The endpoint stays while conn->users is not zero;
+ * mapping sleeps for memory, never for user space. A connection that ends
+ * meanwhile still takes a receive, without memory keys.
+ */
+static int exs_conn_map_and_queue(struct exs_conn *conn, struct exs_xfer *x)
+	__must_hold(&conn->lock)
+{
+	struct exs_ep *ep = conn->ep;
+	int err;
+
+	lockdep_assert_held(&conn->lock);
+	conn->users++;
+	spin_unlock(&conn->lock);
+	if (exs_xfer_is_direct(conn, x))
+		x->rcv.flags |= EXS_RCV_DIRECT;
+	err = ep->ops->map(ep, x);
+	spin_lock(&conn->lock);
+	if (!err && exs_xfer_only_direct(conn, x) && !(x->rcv.flags & EXS_RCV_DIRECT))
+		err = -ENOBUFS;
+	if (!err)
+		err = exs_conn_admit(conn, x);
+	if (x->map.mapped && (err || conn->state != EXS_CONN_UP)) {
+		spin_unlock(&conn->lock);
+		ep->ops->unmap(ep, x);
+		spin_lock(&conn->lock);
+		if (x->is_recv)
+			x->rcv.flags &= ~EXS_RCV_DIRECT;
+	}
+	if (!err)
+		exs_conn_queue(conn, x);
+	exs_conn_unuse(conn);
+	return err;
+}
+
+int exs_conn_submit(struct exs_conn *conn, struct exs_xfer *x)
+{
+	int err;
+
+	x->conn = conn;
+	INIT_LIST_HEAD(&x->map.mrs);
+	spin_lock(&conn->lock);
+	err = exs_conn_admit(conn, x);
+	if (!err && conn->state == EXS_CONN_UP && exs_xfer_needs_map(conn, x))
+		err = exs_conn_map_and_queue(conn, x);
+	else if (!err)
+		exs_conn_queue(conn, x);
+	spin_unlock(&conn->lock);
+	if (!err)
+		exs_conn_run(conn);
+	return err;
+}
+
+void exs_conn_open(struct exs_conn *conn, struct exs_xfer *gate)
+{
+	spin_lock(&conn->lock);
+	if (gate->snd.gate) {
+		exs_engine_open(&conn->engine, &gate->snd);
+		gate->all_posted = true;
+	}
+	spin_unlock(&conn->lock);
+	exs_conn_run(conn);
+}
+
+/* Those at the place of a gate come before it in the list. */
+int exs_conn_cancel(struct exs_conn *conn, const struct kiocb *iocb)
+{
+	struct exs_xfer *x;
+	int err = -ENOENT;
+
+	spin_lock(&conn->lock);
+	list_for_each_entry(x, &conn->xfers, link) {
+		if (x->iocb != iocb)
+			continue;
+		if (x->is_recv && !x->ended)
+			exs_engine_cancel_rcv(&conn->engine, &x->rcv);
+		if (!x->is_recv && !x->all_posted)
+			exs_engine_cancel_snd(&conn->engine, &x->snd);
+		err = 0;
+		if (!x->gate)
+			break;
+	}
+	spin_unlock(&conn->lock);
+	if (!err)
+		exs_conn_run(conn);
+	return err;
+}
+
+/* The endpoint of a connection that is up, until exs_conn_unuse(); or NULL. */
+static struct exs_ep *exs_conn_use(struct exs_conn *conn)
+{
+	struct exs_ep *ep = NULL;
+
+	spin_lock(&conn->lock);
+	if (conn->state == EXS_CONN_UP) {
+		conn->users++;
+		ep = conn->ep;
+	}
+	spin_unlock(&conn->lock);
+	return ep;
+}
+
+static void exs_conn_used(struct exs_conn *conn)
+{
+	spin_lock(&conn->lock);
+	exs_conn_unuse(conn);
+	spin_unlock(&conn->lock);
+}
+
+void exs_conn_attend(struct exs_conn *conn, struct wait_queue_entry *entry)
+{
+	add_wait_queue_exclusive(&conn->attendants, entry);
+}
+
+void exs_conn_unattend(struct exs_conn *conn, struct wait_queue_entry *entry)
+{
+	remove_wait_queue(&conn->attendants, entry);
+}
+
+/*
+ * Under the list's lock, so that whoever leaves it knows whether they were told. Only
+ * of a connection that is up: else there is more to be done than an attendant can.
+ */
+bool exs_conn_event(struct exs_conn *conn)
+{
+	unsigned long flags;
+	bool attended;
+
+	spin_lock_irqsave(&conn->attendants.lock, flags);
+	/* The lock orders this against those who join. */
+	attended = waitqueue_active(&conn->attendants) &&
+		   READ_ONCE(conn->state) == EXS_CONN_UP;
+	if (attended)
+		__wake_up_locked(&conn->attendants, TASK_NORMAL, 1);
+	spin_unlock_irqrestore(&conn->attendants.lock, flags);
+	return attended;
+}
+
+int exs_conn_drain_cq(struct exs_conn *conn)
+{
+	struct exs_ep *ep = exs_conn_use(conn);
+	int n;
+
+	if (!ep)
+		return 0;
+	n = ep->ops->drain(ep);
+	exs_conn_used(conn);
+	return n;
+}
+
+bool exs_conn_poll_cq(struct exs_conn *conn)
+{
+	struct exs_ep *ep = exs_conn_use(conn);
+
+	if (!ep)
+		return false;
+	ep->ops->poll(ep);
+	exs_conn_used(conn);
+	return true;
+}

@@ -1,0 +1,425 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * A connection: the place where the socket, the protocol engine and the
+ * transport's endpoint meet.
+ *
+ *   core (calls of the program)        async (operations)
+ *        \                              /
+ *         exs_conn_submit(), exs_conn_read(), ...
+ *                      |
+ *                  exs_conn  --- engine (proto/: decides)
+ *                      |
+ *                  exs_ep    (transport/: executes)
+ *
+ * Whatever happens (a submission, a message, a completion) is told to the
+ * engine under conn->lock; then exs_conn_run() pulls from the engine what is to
+ * be done. One thread at a time runs a connection: the others leave a note and
+ * go. That keeps events in order without holding a lock while copying.
+ *
+ * All of it is process context. Locks: the endpoint's CQ lock > conn->lock >
+ * queue lock. conn->lock is never taken in interrupts.
+ *
+ * Life: created by connect() or by a connection request; the socket and the
+ * endpoint hold a reference each. When it is over, the endpoint's teardown work
+ * disconnects, drains the queue pair and calls exs_conn_drained(): only then
+ * do transfers whose memory the peer could still have written to come to an end.
+ */
+#ifndef EXS_CORE_CONN_H
+#define EXS_CORE_CONN_H
+
+#include <linux/kref.h>
+#include <linux/socket.h>
+#include <linux/spinlock.h>
+#include <linux/uio.h>
+#include <linux/wait.h>
+#include <linux/workqueue.h>
+#include <net/sock.h>
+
+#include "../proto/engine.h"
+#include "options.h"
+
+struct exs_conn;
+struct exs_ep;
+struct exs_ep_ops;
+struct exs_sock;
+struct exs_user;
+struct kiocb;
+
+enum exs_conn_state {
+	EXS_CONN_CONNECTING,	/* new; ours or the peer's hand-shake             */
+	EXS_CONN_UP,		/* engine runs                                   */
+	EXS_CONN_CLOSING,	/* teardown was begun: nothing more is posted      */
+	EXS_CONN_DEAD,		/* drained: nothing refers to memory any more      */
+};
+
+/**
+ * struct exs_map - what a transport keeps of one transfer's memory
+ * @sgt: the pages, DMA-mapped
+ * @cursor: where the next piece starts (pieces only go forward)
+ * @cursor_off: bytes into that entry
+ * @cursor_pos: bytes before it
+ * @mrs: memory keys of a receive, struct exs_verbs_mr
+ * @nmrs: how many
+ * @valid: keys that the peer may be using
+ * @invalidating: keys whose invalidation is under way
+ * @mapped: whether @sgt is
+ * @copy: vmalloc memory that stands in for memory in too many scraps, or NULL
+ * @copy_len: bytes
+ * @copy_user: charged with its pages
+ * @copy_vec: @copy for @iter of a receive
+ * @target: receive: where what comes into @copy is to go
+ */
+struct exs_map {
+	struct sg_table sgt;
+	struct scatterlist *cursor;
+	u32 cursor_off;
+	u64 cursor_pos;
+	struct list_head mrs;
+	u32 nmrs;
+	u32 valid;
+	u32 invalidating;
+	bool mapped;
+	void *copy;
+	size_t copy_len;
+	struct exs_user *copy_user;
+	struct kvec copy_vec;
+	struct iov_iter target;
+};
+
+/**
+ * struct exs_xfer - one transfer: a send or a receive
+ * @snd: the engine's view of a send
+ * @rcv: the engine's view of a receive
+ * @is_recv: which
+ * @link: in conn->xfers while the engine or the transport knows it
+ * @conn: whose
+ * @iter: the memory: an ITER_BVEC whose array and pages stay until @done. While
+ *	a receive is mapped its transport may put other memory in place of it.
+ * @map: the transport's
+ * @done: called once, process context, no lock held, with the bytes or a
+ *	negative errno; it owns the transfer from then on and frees it
+ * @private: for @done
+ * @iocb: the caller's, of an asynchronous call; NULL if the memory is ours
+ * @gate: send: one with snd.gate, at whose place this one is sent, or NULL
+ * @msg_flags: MSG_TRUNC, MSG_EOR for the caller
+ * @tx_pending: send: posted pieces whose completion is outstanding
+ * @all_posted: send: nothing more of it will be posted
+ * @ended: the engine is done with it
+ * @invalidating: receive: exs_conn_invalidated() will follow
+ * @result: bytes or negative errno, valid once @ended or @all_posted
+ */
+struct exs_xfer {
+	union {
+		struct exs_snd snd;
+		struct exs_rcv rcv;
+	};
+	bool is_recv;
+	struct list_head link;
+	struct exs_conn *conn;
+	struct iov_iter iter;
+	struct exs_map map;
+	void (*done)(struct exs_xfer *x, long res);
+	void *private;
+	struct kiocb *iocb;
+	struct exs_xfer *gate;
+	u32 msg_flags;
+	u32 tx_pending;
+	bool all_posted;
+	bool ended;
+	bool invalidating;
+	long result;
+};
+
+/**
+ * struct exs_conn - see the top of this file
+ * @ref: exs_conn_get(), exs_conn_put()
+ * @lock: guards all below but where noted
+ * @ep: the endpoint; set once, before the connection is used
+ * @sk: the socket; NULL once it is an orphan or before it was accepted
+ * @err: positive errno not yet told to the program (SO_ERROR), or 0; looked at
+ *	without the lock, too, as are @state and @end_err
+ * @state: moves forward only
+ * @socktype: enum exs_wire_socktype
+ * @local: own address
+ * @peer: the peer's
+ * @end_err: positive errno that ended it, 0 while it lives or after an orderly end
+ * @options: its SOL_EXS options; read without the lock, too
+ * @user: whose cap it counts against until it is gone, or NULL; a charge, set
+ *	before it is used
+ */
+struct exs_conn {
+	struct kref ref;
+	spinlock_t lock;	/* all below; see the top of this file */
+	struct exs_ep *ep;
+	struct sock *sk;
+	int err, end_err;
+	struct exs_options options;
+	struct exs_user *user;
+	enum exs_conn_state state;
+	u8 socktype;
+	struct sockaddr_storage local, peer;
+	/* private: to conn.c, run.c, data.c, message.c */
+	bool running, run_again;	/* exs_conn_run()                  */
+	bool engine_up;			/* engine was started: state was UP  */
+	bool drained;			/* the queue pair is gone           */
+	bool fin_delivered;
+	bool orphan;
+	bool read_shut;			/* shutdown(SHUT_RD)                  */
+	bool ring_made;			/* its size is settled: see exs_run_ring() */
+	bool pulling;			/* seqpacket: a plain recv's message is
+					 * on its way into a kernel buffer  */
+	__poll_t wake;			/* EPOLL* to report at the end of a run */
+	void *ring_mem;			/* our ring; set once, freed with us */
+	u32 users;			/* calls into the endpoint that sleep */
+	struct exs_engine engine;
+	union {				/* too large for a stack; of whoever    */
+		struct exs_tx tx;	/* holds the lock: a sender's,          */
+		struct exs_msg msg;	/* or a receiver's                      */
+	};
+	struct list_head xfers;
+	struct list_head ending;	/* receives that ended, in order; their
+					 * keys may still be alive              */
+	struct list_head finished;	/* to be handed to ->done, in order   */
+	struct list_head messages;	/* seqpacket: kept, unread             */
+	struct list_head closers;	/* struct exs_waiter; exs_closers_lock */
+	struct list_head flushers;	/* the same                            */
+	struct list_head orphans;	/* exs_orphans; exs_orphans_lock       */
+	u32 sndbuf_used;		/* what plain sends cost that are not yet sent */
+	u32 unsent;			/* their bytes                        */
+	bool revoking;			/* revoke_work is queued, or late     */
+	u64 revokes;			/* that had been sent, how far the     */
+	u32 revoke_rp;			/* peer's data was, and when the       */
+	unsigned long revoke_by;	/* answer must be here, in jiffies     */
+	struct exs_engine_stats reported;	/* already in exs_counts        */
+	wait_queue_head_t wait;		/* readers, writers, linger             */
+	wait_queue_head_t attendants;	/* its own lock: see exs_conn_attend()  */
+	struct work_struct run_work;
+	struct delayed_work linger_work;
+	struct delayed_work revoke_work;
+};
+
+/**
+ * struct exs_ep - an endpoint: the transport's half of a connection
+ * @ops: the transport
+ * @conn: the other half; holds a reference
+ * @max_piece: most bytes in one EXS_TX_WRITE
+ * @max_copy: sends of so many bytes are copied when they are posted, and not mapped
+ */
+struct exs_ep {
+	const struct exs_ep_ops *ops;
+	struct exs_conn *conn;
+	u32 max_piece;
+	u32 max_copy;
+};
+
+/**
+ * struct exs_ep_ops - what a transport does
+ *
+ * @connect: start connecting to conn->peer from conn->local (family AF_UNSPEC
+ *	if not bound). Without @nonblock it drives the steps in the caller's
+ *	task and returns 0 or an errno; -EINTR/-ERESTARTSYS and -EINPROGRESS mean
+ *	that it goes on by itself. Ends in exs_conn_established() or
+ *	exs_conn_lost(). @timeout in jiffies bounds the whole. Sleeps.
+ * @room: whether the send queue has room for any one exs_tx. conn->lock held.
+ * @post: transmit @tx (for ADVERT and RING: register, fill in the segments).
+ *	conn->lock held, does not sleep. An error resets the connection. Each
+ *	send piece ends in exs_conn_sent(), one that is copied perhaps at once.
+ * @map: DMA-map @x->iter; receives: take memory keys for a window, set
+ *	rcv.max_window and rcv.max_segs (or clear EXS_RCV_DIRECT if there are none
+ *	to be had). Sleeps, no lock held.
+ * @invalidate: take back the keys of a receive. conn->lock held. Return: true
+ *	if exs_conn_invalidated() will follow, false if no key was valid.
+ * @unmap: undo @map, any state. No lock held; may sleep.
+ * @map_ring: DMA-map our ring (@mem: vmalloc memory of conn's, @size bytes) and
+ *	take a key for it, registered and described by the next EXS_TX_RING. Once
+ *	per connection. Unmapped by the teardown; the memory stays, as unread
+ *	bytes outlive the queue pair; conn frees it. Sleeps. No lock.
+ * @read_ring: the processor is about to read @len bytes at @off of the ring.
+ *	conn->lock held, does not sleep.
+ * @wrote: it wrote @len bytes at @off of a receive. conn->lock held, does not
+ *	sleep.
+ * @poll: process what is complete, a batch of it, unless another thread does so
+ *	just now. Process context, sleeps, no lock held. Return: how many completions
+ *	there were.
+ * @drain: process what is complete, a bounded part of it; the next completion, or
+ *	those that are left, come with an event. As above.
+ * @close: begin the end; any process context, conn->lock not held, does not wait.
+ *	(RDMA knows one way to disconnect: core told the peer what it means.) The
+ *	teardown work follows up with exs_conn_drained(). May be called twice.
+ */
+struct exs_ep_ops {
+	int (*connect)(struct exs_ep *ep, bool nonblock, long timeout);
+	bool (*room)(struct exs_ep *ep);
+	int (*post)(struct exs_ep *ep, struct exs_tx *tx);
+	int (*map)(struct exs_ep *ep, struct exs_xfer *x);
+	bool (*invalidate)(struct exs_ep *ep, struct exs_xfer *x);
+	void (*unmap)(struct exs_ep *ep, struct exs_xfer *x);
+	int (*map_ring)(struct exs_ep *ep, void *mem, u32 size);
+	void (*read_ring)(struct exs_ep *ep, u32 off, u32 len);
+	void (*wrote)(struct exs_ep *ep, struct exs_xfer *x, u64 off, u64 len);
+	int (*poll)(struct exs_ep *ep);
+	int (*drain)(struct exs_ep *ep);
+	void (*close)(struct exs_ep *ep);
+};
+
+/*
+ * For core and async. None of these may be called with conn->lock held.
+ */
+
+int exs_conn_init(void);
+void exs_conn_exit(void);
+
+/* A connection of @xs's (who connects or listens) type and options, without
+ * endpoint, one reference. NULL: no memory. Sleeps. */
+struct exs_conn *exs_conn_alloc(const struct exs_sock *xs);
+void exs_conn_release(struct kref *ref);
+
+static inline void exs_conn_get(struct exs_conn *conn)
+{
+	kref_get(&conn->ref);
+}
+
+static inline void exs_conn_put(struct exs_conn *conn)
+{
+	kref_put(&conn->ref, exs_conn_release);
+}
+
+/* Our hello, from the module's limits. */
+void exs_conn_hello(const struct exs_conn *conn, struct exs_hello *hello);
+
+/* The socket lets go: the connection lingers for at most @linger jiffies
+ * (0: reset now), then is reset. Receives end with ECANCELED. */
+void exs_conn_orphan(struct exs_conn *conn, unsigned long linger);
+
+/* The module is being unloaded: reset all that linger. */
+void exs_conn_reset_orphans(void);
+
+/* Tell @closers (see exs_closers_tell()), which become the connection's, when
+ * it is over and all its transfers have ended. It is an orphan. */
+void exs_conn_tell_closers(struct exs_conn *conn, struct list_head *closers);
+
+/* Tell @flushers, likewise, when all sends and the FIN are delivered, or that will
+ * not be. */
+void exs_conn_tell_flushed(struct exs_conn *conn, struct list_head *flushers);
+
+/* Bind a socket to the connection; wakes go there. */
+void exs_conn_graft(struct exs_conn *conn, struct sock *sk);
+
+/* Give an option (SOL_EXS) a value that may be given to it, for now and
+ * later; exs_conn_run() follows. Any context but interrupts. Return: 0, -EBUSY
+ * (the ring is made), -EISCONN (too late to do without one). */
+int exs_conn_set_option(struct exs_conn *conn, int name, int value);
+
+/* FIN after all that was sent. */
+void exs_conn_shutdown(struct exs_conn *conn);
+
+/* Nobody reads any more: those who wait, and pending receives, end with what
+ * they have, as at the end of the stream. */
+void exs_conn_shutdown_read(struct exs_conn *conn);
+
+/* Wait until all sends and the FIN are delivered, at most @timeout jiffies.
+ * Return: 0, -EAGAIN when time is up, -ERESTARTSYS. */
+int exs_conn_flush(struct exs_conn *conn, long timeout);
+
+/* EPOLL* bits of a connection (without those of the socket's own state). A
+ * stream with fewer than @lowat bytes, and more to come, is not readable. */
+__poll_t exs_conn_poll(struct exs_conn *conn, int lowat);
+
+/* Queue a transfer; x->done follows unless an error is returned: -ENOTCONN,
+ * -EPIPE, the connection's error, -ENOMEM, or -EAGAIN: a kept message must be
+ * read first. Sleeps. With x->gate, which stays until all at its place have ended:
+ * also -ECANCELED: that gate has ended. */
+int exs_conn_submit(struct exs_conn *conn, struct exs_xfer *x);
+
+/* Nothing more comes at the place of @gate, which ends unless it has. Sleeps. */
+void exs_conn_open(struct exs_conn *conn, struct exs_xfer *gate);
+
+/* End transfers early, if @iocb is one of this connection's.
+ * Return: 0 if it was found, -ENOENT. */
+int exs_conn_cancel(struct exs_conn *conn, const struct kiocb *iocb);
+
+/* Do what is to be done. Sleeps. */
+void exs_conn_run(struct exs_conn *conn);
+/* Have a worker do it. The caller has a reference. Any context. */
+void exs_conn_kick(struct exs_conn *conn);
+
+/*
+ * Process completions in place of the transport's worker. @entry is woken when
+ * there are some: its function is called with the list locked, in any context, and
+ * the caller then answers with exs_conn_drain_cq(), soon.
+ */
+void exs_conn_attend(struct exs_conn *conn, struct wait_queue_entry *entry);
+void exs_conn_unattend(struct exs_conn *conn, struct wait_queue_entry *entry);
+
+/* Sleep. Return: how many completions there were. */
+int exs_conn_drain_cq(struct exs_conn *conn);
+
+/* The same, but only a batch, and no event is asked for. Return: whether there are
+ * any to come: the connection is up. */
+bool exs_conn_poll_cq(struct exs_conn *conn);
+
+/* The calls of the socket layer on a connected socket (core/data.c). */
+int exs_conn_sendmsg(struct exs_conn *conn, struct sock *sk, struct msghdr *msg,
+		     size_t len);
+int exs_conn_recvmsg(struct exs_conn *conn, struct sock *sk, struct msghdr *msg,
+		     size_t len, int flags);
+
+/*
+ * For the transport. Process context. Those marked [locked] are called with
+ * conn->lock held, and followed by exs_conn_run() after it was released.
+ */
+
+/* The hand-shake is done; @peer is checked for sanity here (socktype).
+ * Return: 0 or -EPROTO (close the endpoint). Not locked. */
+int exs_conn_established(struct exs_conn *conn, const struct exs_hello *peer);
+
+/* There are completions. Any context. Return: whether somebody attends to them. */
+bool exs_conn_event(struct exs_conn *conn);
+
+/* It failed, or was ended by the peer, or the device went: @err is a positive
+ * errno (ECONNREFUSED, ETIMEDOUT, EHOSTUNREACH, ENETDOWN, ...), or 0: the peer
+ * disconnected. Decides whether that was orderly, wakes everybody, and calls
+ * ops->close(). Not locked. May be called more than once: the first counts. */
+void exs_conn_lost(struct exs_conn *conn, int err);
+
+/* A SEND of @len bytes arrived at @buf. [locked] Return: 0, or -EPROTO or
+ * -ENOMEM: stop, exs_conn_lost() with EPROTO or ENOBUFS. */
+int exs_conn_received(struct exs_conn *conn, const void *buf, u32 len);
+
+/* An immediate arrived. [locked] Return as above. */
+int exs_conn_received_imm(struct exs_conn *conn, u32 imm);
+
+/* The receive buffer that the message came in is posted again. [locked] */
+void exs_conn_reposted(struct exs_conn *conn);
+
+/* A posted piece of a send (WRITE or EAGER) is complete. [locked] */
+void exs_conn_sent(struct exs_conn *conn, struct exs_xfer *x);
+
+/* Whether any send is not complete. [locked], but nothing has to follow */
+bool exs_conn_sending(const struct exs_conn *conn);
+
+/* SO_KEEPALIVE: how long the peer may be idle before it is asked for a sign of life,
+ * in jiffies; 0: for ever. [locked], but nothing has to follow */
+unsigned long exs_conn_keepalive(const struct exs_conn *conn);
+
+/* The SEND of EXS_MSG_FIN is complete. [locked] */
+void exs_conn_fin_delivered(struct exs_conn *conn);
+
+/* The keys of a receive are dead. [locked] */
+void exs_conn_invalidated(struct exs_conn *conn, struct exs_xfer *x);
+
+/* The queue pair is drained and gone: nothing can touch memory any more. Ends
+ * all transfers. Not locked. The endpoint may drop its reference afterwards. */
+void exs_conn_drained(struct exs_conn *conn);
+
+static inline struct exs_xfer *exs_snd_xfer(struct exs_snd *snd)
+{
+	return container_of(snd, struct exs_xfer, snd);
+}
+
+static inline struct exs_xfer *exs_rcv_xfer(struct exs_rcv *rcv)
+{
+	return container_of(rcv, struct exs_xfer, rcv);
+}
+
+#endif

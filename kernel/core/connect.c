@@ -1,0 +1,410 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * connect().
+ *
+ * An attempt is a connection of its own (xs->attempt) until it is decided. If it
+ * comes up it becomes the socket's connection; if it fails it is thrown away and
+ * the socket is what it was before. Who decides: the task in connect(2) while it
+ * is in the transport's hands (xs->starting), so that connect(2) can return the
+ * result itself, and a worker afterwards.
+ *
+ * struct socket's state is used as TCP does: SS_CONNECTING from the beginning of
+ * an attempt until a connect(2) has reported its end, so that the call after a
+ * non-blocking connect() says 0 or the error once, and EISCONN after that.
+ */
+#include <linux/jiffies.h>
+#include <linux/net.h>
+
+#include "../transport/verbs.h"
+#include "core.h"
+#include "run.h"
+#include "stats.h"
+
+/* What deciding an attempt leaves to be done without lock_sock. */
+struct exs_settled {
+	struct exs_conn *drop;
+	struct exs_waiter *waiter;
+	int err;
+};
+
+static void exs_settle_finish(struct exs_settled *s)
+{
+	if (s->drop) {
+		exs_conn_orphan(s->drop, 0);
+		exs_conn_put(s->drop);
+	}
+	if (s->waiter)
+		s->waiter->fn(s->waiter, s->err, NULL);
+}
+
+static struct exs_waiter *exs_take_waiter(struct exs_sock *xs)
+{
+	struct exs_waiter *w = xs->connect_waiter;
+
+	sock_owned_by_me(&xs->sk);
+	xs->connect_waiter = NULL;
+	return w;
+}
+
+static void exs_attempt_up(struct exs_sock *xs, struct exs_conn *conn)
+{
+	sock_owned_by_me(&xs->sk);
+	exs_sock_connected(xs, conn);
+	/* It may have come up and ended before anybody looked. */
+	exs_sock_publish_error(xs);
+	exs_count(connects, 1);
+}
+
+/* Back to what the socket was. */
+static void exs_attempt_reset(struct exs_sock *xs)
+{
+	sock_owned_by_me(&xs->sk);
+	exs_change_state(xs, xs->local.ss_family ? EXS_BOUND : EXS_UNCONNECTED);
+}
+
+static void exs_attempt_failed(struct exs_sock *xs, int err)
+{
+	struct sock *sk = &xs->sk;
+
+	if (err == ECONNREFUSED)
+		exs_count(connect_refused, 1);
+	/* First, as poll() without lock_sock goes by the state. */
+	WRITE_ONCE(sk->sk_err, err ?: ECONNABORTED);
+	WRITE_ONCE(sk->sk_shutdown, SHUTDOWN_MASK);
+	exs_attempt_reset(xs);
+}
+
+/*
+ * Decide the attempt if the transport has. lock_sock held; exs_settle_finish()
+ * after it was released.
+ */
+static bool exs_attempt_settle(struct exs_sock *xs, struct exs_settled *s)
+{
+	struct exs_conn *conn = xs->attempt;
+	bool up, over;
+	int err;
+
+	sock_owned_by_me(&xs->sk);
+	memset(s, 0, sizeof(*s));
+	if (!conn)
+		return false;
+	spin_lock(&conn->lock);
+	up = conn->engine_up;
+	over = conn->state >= EXS_CONN_CLOSING;
+	err = conn->end_err;
+	spin_unlock(&conn->lock);
+	if (!up && !over)
+		return false;
+
+	WRITE_ONCE(xs->attempt, NULL);
+	s->waiter = exs_take_waiter(xs);
+	if (up) {
+		exs_attempt_up(xs, conn);
+	} else {
+		exs_attempt_failed(xs, err);
+		s->drop = conn;
+		s->err = -xs->sk.sk_err;
+	}
+	return true;
+}
+
+/* The attempt was decided: tell those who poll or wait. */
+static void exs_attempt_wake(struct sock *sk)
+{
+	sk->sk_state_change(sk);
+	if (READ_ONCE(sk->sk_err))
+		sk_error_report(sk);
+	else
+		sk_wake_async(sk, SOCK_WAKE_IO, POLL_OUT);
+}
+
+void exs_attempt_work(struct work_struct *work)
+{
+	struct exs_sock *xs = container_of(work, struct exs_sock, attempt_work);
+	struct sock *sk = &xs->sk;
+	struct exs_settled s;
+	bool settled = false, decided;
+
+	lock_sock(sk);
+	if (!xs->starting)
+		settled = exs_attempt_settle(xs, &s);
+	decided = !xs->attempt;
+	release_sock(sk);
+	if (settled) {
+		exs_attempt_wake(sk);
+		exs_settle_finish(&s);
+	} else if (decided) {
+		/* exs_sock_wake() may have looked before it was. */
+		sk->sk_state_change(sk);
+	}
+	sock_put(sk);
+}
+
+void exs_connect_abort(struct exs_sock *xs, int err)
+{
+	struct exs_settled s = { .err = -ECANCELED };
+	struct sock *sk = &xs->sk;
+
+	lock_sock(sk);
+	s.drop = xs->attempt;
+	if (s.drop) {
+		WRITE_ONCE(xs->attempt, NULL);
+		s.waiter = exs_take_waiter(xs);
+		xs->starting = false;
+		WRITE_ONCE(sk->sk_err, err);
+		exs_attempt_reset(xs);
+	}
+	release_sock(sk);
+	if (s.drop)
+		exs_attempt_wake(sk);
+	exs_settle_finish(&s);
+}
+
+/* What connect(2) says of an attempt that is decided, and says only once. */
+static int exs_connect_report(struct socket *sock)
+{
+	struct exs_sock *xs = exs_sk(sock->sk);
+
+	sock_owned_by_me(sock->sk);
+	if (xs->state == EXS_CONNECTED) {
+		sock->state = SS_CONNECTED;
+		return 0;
+	}
+	sock->state = SS_UNCONNECTED;
+	WRITE_ONCE(sock->sk->sk_shutdown, 0);
+	return sock_error(sock->sk) ?: -ECONNABORTED;
+}
+
+/* Wait for an attempt that is under way; its end may be there, unreported. */
+static int exs_connect_join(struct socket *sock, long timeo)
+{
+	struct sock *sk = sock->sk;
+	int err;
+
+	err = exs_sock_wait_connected(sk, &timeo);
+	if (err)
+		return err == -EAGAIN ? -EALREADY : err;
+	lock_sock(sk);
+	if (sock->state == SS_CONNECTING)
+		err = exs_connect_report(sock);
+	else	/* Another call has reported it. */
+		err = exs_sk(sk)->state == EXS_CONNECTED ? -EISCONN : -ECONNABORTED;
+	release_sock(sk);
+	return err;
+}
+
+/* Whether an attempt may begin; if so the socket is CONNECTING. */
+static int exs_connect_begin(struct exs_sock *xs, bool v6)
+{
+	struct sock *sk = &xs->sk;
+	int err = 0;
+
+	lockdep_assert_held(&xs->op_lock);
+	lock_sock(sk);
+	if (xs->state == EXS_CONNECTING) {
+		err = -EALREADY;
+	} else if (xs->state != EXS_UNCONNECTED && xs->state != EXS_BOUND) {
+		err = -EISCONN;
+	} else {
+		if (xs->state == EXS_UNCONNECTED)
+			assign_bit(EXS_SK_V6, &xs->flags, v6);
+		xs->starting = true;
+		WRITE_ONCE(sk->sk_err, 0);
+		exs_change_state(xs, EXS_CONNECTING);
+	}
+	release_sock(sk);
+	return err;
+}
+
+/* A connection with an endpoint, from the address that the socket is bound to. */
+static int exs_connect_endpoint(struct exs_sock *xs, struct exs_conn *conn)
+{
+	struct exs_verbs_listener *bound;
+	int err;
+
+	lockdep_assert_held(&xs->op_lock);
+	if (!xs->local.ss_family)
+		return exs_verbs_create(sock_net(&xs->sk), conn);
+	err = exs_bind_again(xs);
+	if (err)
+		return err;
+	bound = xs->bound;
+	xs->bound = NULL;
+	return exs_verbs_create_bound(bound, conn);
+}
+
+static struct exs_conn *exs_connect_make(struct exs_sock *xs,
+					 const struct sockaddr_storage *addr)
+{
+	struct exs_conn *conn = exs_conn_alloc(xs);
+	int err;
+
+	if (!conn)
+		return ERR_PTR(-ENOMEM);
+	conn->local = xs->local;
+	conn->peer = *addr;
+	err = exs_limit_charge(EXS_LIMIT_CONNS, 1, &conn->user);
+	if (!err)
+		err = exs_connect_endpoint(xs, conn);
+	if (!err)
+		return conn;
+	exs_conn_put(conn);
+	return ERR_PTR(err);
+}
+
+/* Return: the attempt, with a reference for the caller; or ERR_PTR. */
+static struct exs_conn *exs_connect_prepare(struct socket *sock, bool v6,
+					    const struct sockaddr_storage *addr)
+{
+	struct sock *sk = sock->sk;
+	struct exs_sock *xs = exs_sk(sk);
+	struct exs_conn *conn;
+	int err;
+
+	err = exs_connect_begin(xs, v6);
+	if (err)
+		return ERR_PTR(err);
+	conn = exs_connect_make(xs, addr);
+	lock_sock(sk);
+	if (IS_ERR(conn)) {
+		xs->starting = false;
+		exs_attempt_reset(xs);
+	} else {
+		exs_conn_get(conn);
+		exs_conn_graft(conn, sk);
+		WRITE_ONCE(xs->attempt, conn);
+		sock->state = SS_CONNECTING;
+	}
+	release_sock(sk);
+	if (IS_ERR(conn))
+		sk->sk_state_change(sk);
+	return conn;
+}
+
+/* Hand the attempt to the transport. conn->users keeps the endpoint. */
+static int exs_connect_transport(struct exs_conn *conn, bool nonblock)
+{
+	long timeout = msecs_to_jiffies(READ_ONCE(exs_sysctl_connect_timeout));
+	struct exs_ep *ep;
+	int err = -ECONNABORTED;
+
+	spin_lock(&conn->lock);
+	ep = conn->ep;
+	if (ep && conn->state == EXS_CONN_CONNECTING) {
+		conn->users++;
+		spin_unlock(&conn->lock);
+		err = ep->ops->connect(ep, nonblock, timeout);
+		spin_lock(&conn->lock);
+		exs_conn_unuse(conn);
+	}
+	spin_unlock(&conn->lock);
+	return err;
+}
+
+static bool exs_connect_goes_on(int err)
+{
+	return err == -EINPROGRESS || err == -EINTR || err == -ERESTARTSYS;
+}
+
+/*
+ * The transport let go of the attempt @conn with @err. If it was decided by now, so
+ * is connect(2), but for one that already went on: its end is for SO_ERROR. If
+ * it was aborted, whoever did that left the socket as it is to be, and another
+ * attempt may be under way.
+ */
+static int exs_connect_end(struct socket *sock, const struct exs_conn *conn, int err)
+{
+	struct sock *sk = sock->sk;
+	struct exs_sock *xs = exs_sk(sk);
+	bool goes_on = exs_connect_goes_on(err);
+	struct exs_settled s;
+	bool settled;
+
+	lock_sock(sk);
+	if (xs->attempt != conn) {
+		/* Nobody else's, unless another attempt has begun or come up. */
+		err = 0;
+		if (xs->state == EXS_UNCONNECTED || xs->state == EXS_BOUND)
+			err = sock_error(sk);
+		release_sock(sk);
+		return err ?: -ECONNABORTED;
+	}
+	xs->starting = false;
+	settled = exs_attempt_settle(xs, &s);
+	if (!goes_on)
+		err = exs_connect_report(sock);
+	release_sock(sk);
+	if (!settled)
+		return err;
+	if (!goes_on && err)
+		s.err = 1;
+	exs_attempt_wake(sk);
+	exs_settle_finish(&s);
+	return err;
+}
+
+/*
+ * Only a task that waits without limit makes the hand-shake itself; SO_SNDTIMEO
+ * ends the waiting, not the attempt.
+ */
+static int exs_connect_start(struct socket *sock, const struct sockaddr_storage *addr,
+			     bool v6, long timeo)
+{
+	struct exs_sock *xs = exs_sk(sock->sk);
+	struct exs_conn *conn;
+	int err;
+
+	mutex_lock(&xs->op_lock);
+	conn = exs_connect_prepare(sock, v6, addr);
+	mutex_unlock(&xs->op_lock);
+	if (IS_ERR(conn))
+		return PTR_ERR(conn);
+	err = exs_connect_transport(conn, timeo != MAX_SCHEDULE_TIMEOUT);
+	if (err && !exs_connect_goes_on(err))
+		exs_conn_lost(conn, -err);
+	err = exs_connect_end(sock, conn, err);
+	exs_conn_put(conn);
+	if (err == -EINPROGRESS && timeo) {
+		err = exs_connect_join(sock, timeo);
+		if (err == -EALREADY)
+			err = -EINPROGRESS;
+	}
+	return err;
+}
+
+int exs_connect_refuse(struct exs_sock *xs, int err)
+{
+	struct exs_settled s = { .err = err == -ECANCELED ? err : 1 };
+
+	lock_sock(&xs->sk);
+	s.waiter = exs_take_waiter(xs);
+	release_sock(&xs->sk);
+	exs_settle_finish(&s);
+	return err;
+}
+
+int exs_connect(struct socket *sock, const struct sockaddr_storage *addr, bool v6,
+		int flags)
+{
+	struct exs_sock *xs = exs_sk(sock->sk);
+	bool nonblock = flags & O_NONBLOCK || READ_ONCE(xs->connect_waiter);
+	long timeo = sock_sndtimeo(sock->sk, nonblock);
+	int err;
+
+	switch (sock->state) {
+	case SS_UNCONNECTED:
+		err = exs_connect_start(sock, addr, v6, timeo);
+		/* Another thread was quicker. */
+		if (err == -EALREADY && timeo)
+			err = exs_connect_join(sock, timeo);
+		break;
+	case SS_CONNECTING:
+		err = exs_connect_join(sock, timeo);
+		break;
+	default:
+		err = -EISCONN;
+	}
+	if (err && err != -EALREADY && !exs_connect_goes_on(err))
+		exs_connect_refuse(xs, err);
+	return err;
+}

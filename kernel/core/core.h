@@ -1,0 +1,141 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * What the files of core/ share about sockets. Lock order and reference rules
+ * stand at the top of af_exs.c.
+ */
+#ifndef EXS_CORE_CORE_H
+#define EXS_CORE_CORE_H
+
+#include <linux/in.h>
+#include <linux/in6.h>
+#include <linux/net.h>
+#include <net/sock.h>
+
+#include "sock.h"
+
+struct pid;
+
+extern struct proto exs_proto;
+extern struct workqueue_struct *exs_sock_wq;
+
+/* af_exs.c */
+int exs_family_init(void);
+void exs_family_exit(void);
+
+/* sysctl.c */
+int exs_sysctl_init(void);
+void exs_sysctl_exit(void);
+
+/* What poll() says of a connected socket. No lock held but lock_sock, possibly. */
+__poll_t exs_sock_events(struct exs_sock *xs);
+
+/* sock.c */
+int exs_sock_init(void);
+void exs_sock_exit(void);
+
+/* A new socket without struct socket, UNCONNECTED, one reference; NULL: no memory. */
+struct sock *exs_sock_alloc(struct net *net, struct socket *sock, int type, int kern);
+
+/* Move @xs to @state. lock_sock held. A move that the map in af_exs.c does not
+ * have is warned of, and made.
+ */
+void exs_change_state(struct exs_sock *xs, enum exs_sock_state state);
+
+/* @conn, a reference, is the socket's from now on: CONNECTED. lock_sock held. */
+void exs_sock_connected(struct exs_sock *xs, struct exs_conn *conn);
+
+static inline enum exs_sock_state exs_sock_state(const struct exs_sock *xs)
+{
+	/* Pairs with exs_change_state(): what a state stands for is there. */
+	return smp_load_acquire(&xs->state);
+}
+
+/* The connection of a connected socket, or NULL. Any context. */
+static inline struct exs_conn *exs_sock_conn(const struct exs_sock *xs)
+{
+	/* Pairs with exs_sock_connected(). */
+	return smp_load_acquire(&xs->conn);
+}
+
+/* The listener of a socket that ever listened, or NULL. Any context. */
+static inline struct exs_listen *exs_sock_listen(const struct exs_sock *xs)
+{
+	/* Pairs with exs_listen_open(). */
+	return smp_load_acquire(&xs->listen);
+}
+
+/* Keep sk->sk_err, which SO_ERROR takes, and the connection's error the same:
+ * after the connection may have got one; before a call looks at it; after a
+ * call may have told the program.
+ */
+void exs_sock_publish_error(struct exs_sock *xs);
+void exs_sock_error_before(struct exs_sock *xs);
+void exs_sock_error_after(struct exs_sock *xs);
+
+/* Wait until the socket is no longer CONNECTING. No lock held.
+ * Return: 0, -EAGAIN when *timeo ran out, -ERESTARTSYS, -EINTR.
+ */
+int exs_sock_wait_connected(struct sock *sk, long *timeo);
+
+/* The connection that was parked for @pid, or NULL. */
+struct sock *exs_sock_take_parked(struct exs_sock *xs, const struct pid *pid);
+/* Drop everything that is parked. */
+void exs_sock_drop_parked(struct exs_sock *xs);
+
+/* connect.c: lock_sock not held. */
+void exs_attempt_work(struct work_struct *work);
+int exs_connect(struct socket *sock, const struct sockaddr_storage *addr, bool v6,
+		int flags);
+/* connect(2) fails at once with @err: an operation that waits for its end need
+ * not, but if it is -ECANCELED has to be told. Return: @err.
+ */
+int exs_connect_refuse(struct exs_sock *xs, int err);
+/* Give up a connect() that is under way: sk_err becomes @err (0: none), an
+ * armed waiter gets -ECANCELED.
+ */
+void exs_connect_abort(struct exs_sock *xs, int err);
+
+/* bind.c */
+/* A program's address, checked; mapped IPv6 becomes AF_INET and *@v6 true. */
+int exs_addr_get(const struct exs_sock *xs, const void *uaddr, int len,
+		 struct sockaddr_storage *addr, bool *v6);
+/* The other way. Return: its length. */
+int exs_addr_put(const struct exs_sock *xs, const struct sockaddr_storage *addr,
+		 void *uaddr);
+/* op_lock held, not lock_sock. */
+int exs_bind_addr(struct exs_sock *xs, struct sockaddr_storage *addr, bool v6);
+int exs_bind_any(struct exs_sock *xs);
+/* Have xs->bound again, after a failed connect used it up. */
+int exs_bind_again(struct exs_sock *xs);
+
+/* listen.c */
+void exs_listen_free(struct exs_listen *listen);
+/* op_lock held, not lock_sock. @bound: xs->bound, taken away. */
+int exs_listen_start(struct exs_sock *xs, int backlog);
+void exs_listen_stop(struct exs_sock *xs, struct exs_verbs_listener *bound);
+__poll_t exs_listen_poll(struct exs_listen *listen);
+/* A connected child, a reference; or ERR_PTR. Sleeps, no lock held. */
+struct sock *exs_listen_accept(struct sock *sk, bool nonblock);
+int exs_listen_add_waiter(struct exs_listen *listen, struct exs_waiter *w);
+bool exs_listen_remove_waiter(struct exs_listen *listen, struct exs_waiter *w);
+
+/* options.c */
+void exs_options_init(struct exs_options *o);
+/* What a connection of @xs starts with. Any context. */
+void exs_options_copy(struct exs_options *o, const struct exs_sock *xs);
+/* Level SOL_EXS. Return: 0, -ENOPROTOOPT, -EOPNOTSUPP (not with this socket type),
+ * -EINVAL, -EPERM, -EBUSY, -EISCONN. Sleep; no lock held.
+ */
+int exs_set_option(struct exs_sock *xs, int name, int value);
+int exs_get_option(struct exs_sock *xs, int name, int *value);
+/* EXS_SO_RECV_TIMEOUT if @recv, else EXS_SO_SEND_TIMEOUT. 0, -EINVAL, -EFAULT. */
+int exs_set_timeout(struct exs_sock *xs, bool recv, sockptr_t val, unsigned int len);
+void exs_get_timeout(const struct exs_sock *xs, bool recv, struct exs_opt_timeout *t);
+
+/* sockopt.c */
+int exs_setsockopt(struct socket *sock, int level, int name, sockptr_t val,
+		   unsigned int len);
+int exs_getsockopt(struct socket *sock, int level, int name, char __user *val,
+		   int __user *len);
+
+#endif

@@ -1,0 +1,496 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * sendmsg() and recvmsg() of connected sockets.
+ *
+ * Asynchronous (a kiocb of async/, which keeps the pages until completion): the
+ * pages themselves are sent from or received into, or async/ feeds the send with
+ * those of files (async/feed.c). Reads of Linux AIO become asynchronous receives
+ * (async/aio.c). Otherwise a send copies the bytes into kernel pages, or has
+ * pages of io_uring's and somebody to tell when it needs them no longer
+ * (async/zerocopy.c), and returns; a receive of a stream takes a place in the order
+ * of receives and copies from the ring; a receive of messages is in message.c.
+ */
+#include <linux/mm.h>
+#include <linux/sched/signal.h>
+#include <linux/sizes.h>
+#include <linux/skbuff.h>
+#include <linux/slab.h>
+
+#include "../compat/compat.h"
+#include "conn.h"
+#include "message.h"
+#include "run.h"
+#include "sock.h"
+#include "stats.h"
+
+/* Bytes that a plain send of a stream copies before it starts sending them. */
+#define EXS_SEND_CHUNK	(64u << 10)
+
+/* Sends up to this size are copied, as pinning would cost more. */
+#define EXS_SEND_COPY	(16u << 10)
+
+/*
+ * Not everybody who sends sets msg_iocb (send(2) and io_uring do not): it is what
+ * was in that memory before. msg_ubuf they have to set, as TCP goes by it.
+ */
+struct ubuf_info exs_send_mark;
+
+static bool exs_is_async_send(const struct msghdr *msg)
+{
+	return msg->msg_ubuf == &exs_send_mark;
+}
+
+static bool exs_is_feed(const struct msghdr *msg)
+{
+	return exs_is_async_send(msg) && exs_iocb_is_feed(msg->msg_iocb);
+}
+
+/* There is somebody to tell that the memory is free again. */
+static bool exs_is_zerocopy(const struct msghdr *msg, size_t len)
+{
+	return msg->msg_flags & MSG_ZEROCOPY && msg->msg_ubuf && len > EXS_SEND_COPY;
+}
+
+static bool exs_is_async_recv(const struct msghdr *msg)
+{
+	return msg->msg_iocb && exs_iocb_is_op(msg->msg_iocb);
+}
+
+/*
+ * A read of Linux AIO that would wait for ever. One that may not, or not for
+ * long, behaves as it does on every other socket.
+ */
+static bool exs_is_aio(const struct sock *sk, const struct msghdr *msg, int flags)
+{
+	return msg->msg_iocb && msg->msg_iocb->ki_flags & IOCB_AIO_RW &&
+	       sock_rcvtimeo(sk, flags & MSG_DONTWAIT) == MAX_SCHEDULE_TIMEOUT;
+}
+
+static void exs_async_done(struct exs_xfer *x, long res)
+{
+	struct kiocb *iocb = x->iocb;
+
+	iocb->private = (void *)(unsigned long)x->msg_flags;
+	kfree(x);
+	exs_live(xfers, -1);
+	iocb->ki_complete(iocb, res);
+}
+
+static void exs_async_init_recv(struct exs_conn *conn, struct exs_xfer *x, size_t len,
+				int flags)
+{
+	/* No message is longer, and an advert can always cover as much. */
+	if (conn->socktype == EXS_WIRE_SEQPACKET) {
+		len = min_t(size_t, len, EXS_MESSAGE_MAX);
+		iov_iter_truncate(&x->iter, len);
+	}
+	x->rcv.len = len;
+	if (flags & MSG_WAITALL)
+		x->rcv.flags = EXS_RCV_WAITALL;
+}
+
+static struct exs_xfer *exs_async_alloc(struct exs_conn *conn, struct msghdr *msg,
+					size_t len, bool is_recv, int flags)
+{
+	struct exs_xfer *x = kzalloc(sizeof(*x), GFP_KERNEL_ACCOUNT);
+
+	if (!x)
+		return NULL;
+	exs_live(xfers, 1);
+	x->is_recv = is_recv;
+	x->iocb = msg->msg_iocb;
+	x->iter = msg->msg_iter;
+	x->done = exs_async_done;
+	if (conn->socktype == EXS_WIRE_SEQPACKET)
+		x->msg_flags = MSG_EOR;
+	if (is_recv)
+		exs_async_init_recv(conn, x, len, flags);
+	else
+		x->snd.len = len;
+	return x;
+}
+
+/* Queue @x; a receive that finds a kept message ends with it. 0 or an errno. */
+static int exs_async_submit(struct exs_conn *conn, struct exs_xfer *x)
+{
+	int err;
+
+	do {
+		if (x->is_recv && exs_read_kept(conn, x)) {
+			exs_conn_run(conn);
+			return 0;
+		}
+		err = exs_conn_submit(conn, x);
+	} while (err == -EAGAIN);
+	return err;
+}
+
+/*
+ * Start an asynchronous transfer. Return: 0, or why not. That the kiocb was taken
+ * is told by taking it out of @msg: the socket layer does not let sendmsg()
+ * return -EIOCBQUEUED (a BUG_ON).
+ */
+static int exs_async_start(struct exs_conn *conn, struct msghdr *msg, size_t len,
+			   bool is_recv, int flags)
+{
+	struct exs_xfer *x = exs_async_alloc(conn, msg, len, is_recv, flags);
+	int err;
+
+	if (!x)
+		return -ENOMEM;
+	err = exs_async_submit(conn, x);
+	if (!err) {
+		msg->msg_iocb = NULL;
+		return 0;
+	}
+	kfree(x);
+	exs_live(xfers, -1);
+	return err;
+}
+
+/* Likewise. Nobody knows yet how many bytes there will be. */
+static int exs_feed_send(struct exs_conn *conn, struct msghdr *msg)
+{
+	int err = exs_feed_start(conn, msg->msg_iocb);
+
+	if (!err)
+		msg->msg_iocb = NULL;
+	return err;
+}
+
+/* What a plain send costs: whole pages, and what describes it. */
+static u32 exs_send_cost(u32 len)
+{
+	return PAGE_ALIGN(len) + SZ_1K;
+}
+
+static void exs_send_unreserve(struct exs_conn *conn, u32 len)
+{
+	spin_lock(&conn->lock);
+	conn->sndbuf_used -= exs_send_cost(len);
+	conn->unsent -= len;
+	conn->wake |= EPOLLOUT;
+	spin_unlock(&conn->lock);
+}
+
+static void exs_copied_done(struct exs_xfer *x, long res)
+{
+	exs_send_unreserve(x->conn, x->snd.len);
+	exs_kbuf_free(x);
+}
+
+/* The memory goes back before the room that it took. */
+static void exs_zerocopy_done(struct exs_xfer *x, long res)
+{
+	struct exs_conn *conn = x->conn;	/* our caller's */
+	u32 len = x->snd.len;
+
+	exs_zerocopy_free(x);
+	exs_send_unreserve(conn, len);
+}
+
+/*
+ * Wait for room in the send buffer and take up to @want of it: all of it or
+ * nothing if @whole, which an empty buffer always grants.
+ * Return: bytes, or a negative errno.
+ */
+static int exs_send_reserve(struct exs_conn *conn, size_t want, bool whole, long *timeo)
+{
+	u32 room;
+	int err, dead = 0;
+
+	spin_lock(&conn->lock);
+	err = exs_conn_wait(conn, exs_conn_writable(conn) ||
+			    (dead = exs_conn_send_error(conn)), timeo);
+	err = err ?: dead;
+	if (err)
+		goto out;
+	room = exs_conn_sndbuf(conn);	/* may be smaller by now */
+	room = room > conn->sndbuf_used ? room - conn->sndbuf_used : 0;
+	room = clamp_t(u32, room, PAGE_SIZE, EXS_SEND_CHUNK);
+	err = whole ? want : min_t(size_t, want, room);
+	conn->sndbuf_used += exs_send_cost(err);
+	conn->unsent += err;
+out:
+	spin_unlock(&conn->lock);
+	return err;
+}
+
+/*
+ * Two ways to send the next @len bytes of the program's, for which there is room.
+ * Return: 0, and msg_iter is behind them, or a negative errno, and it is not.
+ */
+static int exs_send_in_place(struct exs_conn *conn, struct msghdr *msg, u32 len)
+{
+	struct exs_xfer *x = exs_zerocopy_alloc(msg, len);
+	int err;
+
+	if (!x)
+		return -ENOBUFS;
+	x->snd.len = len;
+	x->done = exs_zerocopy_done;
+	err = exs_conn_submit(conn, x);
+	if (err) {
+		exs_zerocopy_free(x);
+		return err;
+	}
+	iov_iter_advance(&msg->msg_iter, len);
+	exs_count(zerocopy_bytes, len);
+	return 0;
+}
+
+static int exs_send_copy(struct exs_conn *conn, struct msghdr *msg, u32 len)
+{
+	struct exs_xfer *x = exs_kbuf_alloc(len, GFP_KERNEL_ACCOUNT);
+	struct iov_iter from = msg->msg_iter;
+	int err;
+
+	if (!x)
+		return -ENOMEM;
+	err = exs_kbuf_fill(x, &msg->msg_iter);
+	if (err)
+		goto out_free;
+	exs_kbuf_iter(x, ITER_SOURCE, &x->iter, len);
+	x->snd.len = len;
+	x->done = exs_copied_done;
+	err = exs_conn_submit(conn, x);
+	if (!err)
+		return 0;
+out_free:
+	exs_kbuf_free(x);
+	msg->msg_iter = from;
+	return err;
+}
+
+/* A stream is copied in pieces: give back what was reserved for more. Return: bytes. */
+static u32 exs_send_trim(struct exs_conn *conn, u32 len)
+{
+	u32 part = min(len, EXS_SEND_CHUNK);
+
+	if (conn->socktype == EXS_WIRE_SEQPACKET || part == len)
+		return len;
+	spin_lock(&conn->lock);
+	conn->sndbuf_used -= exs_send_cost(len) - exs_send_cost(part);
+	conn->unsent -= len - part;
+	conn->wake |= EPOLLOUT;
+	spin_unlock(&conn->lock);
+	return part;
+}
+
+/*
+ * One of the two: in place if @in_place says so; if that is not possible, it is not
+ * tried again. Return: bytes, perhaps fewer, or a negative errno.
+ */
+static int exs_send_chunk(struct exs_conn *conn, struct msghdr *msg, u32 len, bool *in_place)
+{
+	int err;
+
+	if (*in_place) {
+		if (!exs_send_in_place(conn, msg, len))
+			return len;
+		exs_count(zerocopy_unpinned, 1);
+		*in_place = false;
+	}
+	len = exs_send_trim(conn, len);
+	err = exs_send_copy(conn, msg, len);
+	if (!err)
+		return len;
+	exs_send_unreserve(conn, len);
+	exs_conn_run(conn);
+	return err;
+}
+
+/*
+ * What is not copied goes whole, too, up to a size: it takes no memory, and in
+ * pieces it would only be slower.
+ */
+static int exs_send_plain(struct exs_conn *conn, struct msghdr *msg, size_t len,
+			  long timeo)
+{
+	bool message = conn->socktype == EXS_WIRE_SEQPACKET;
+	bool in_place = exs_is_zerocopy(msg, len);
+	size_t want, sent = 0;
+	int n;
+
+	do {
+		want = min_t(size_t, len - sent, EXS_MESSAGE_MAX);
+		in_place = in_place && want > EXS_SEND_COPY;
+		n = exs_send_reserve(conn, want, message || in_place, &timeo);
+		if (n >= 0)
+			n = exs_send_chunk(conn, msg, n, &in_place);
+		if (n < 0)
+			break;
+		sent += n;
+	} while (sent < len);
+	return sent ? sent : n;
+}
+
+/* The program hears of @err: if that is what was pending, it no longer is. */
+static void exs_send_told(struct exs_conn *conn, int err)
+{
+	spin_lock(&conn->lock);
+	if (conn->err == -err)
+		WRITE_ONCE(conn->err, 0);
+	spin_unlock(&conn->lock);
+}
+
+int exs_conn_sendmsg(struct exs_conn *conn, struct sock *sk, struct msghdr *msg,
+		     size_t len)
+{
+	bool message = conn->socktype == EXS_WIRE_SEQPACKET;
+	bool feed = exs_is_feed(msg);
+	int err;
+
+	if (msg->msg_flags & MSG_OOB)
+		return -EOPNOTSUPP;
+	if (message && len > EXS_MESSAGE_MAX && !feed)
+		return -EMSGSIZE;
+	if (!message && !len && !feed)
+		return 0;
+	if (feed)
+		err = exs_feed_send(conn, msg);
+	else if (exs_is_async_send(msg))
+		err = exs_async_start(conn, msg, len, false, msg->msg_flags);
+	else
+		err = exs_send_plain(conn, msg, len,
+				     sock_sndtimeo(sk, msg->msg_flags & MSG_DONTWAIT));
+	if (err < 0)
+		exs_send_told(conn, err);
+	if (err == -EPIPE && !(msg->msg_flags & MSG_NOSIGNAL))
+		send_sig(SIGPIPE, current, 0);
+	return err;
+}
+
+/* What a plain recv() of a stream is doing. */
+struct exs_read {
+	struct exs_reader reader;
+	struct exs_conn *conn;
+	struct msghdr *msg;
+	int flags;
+	size_t len, copied, target;
+	long timeo;
+};
+
+/* Copy one piece out of the ring. conn->lock held, dropped for the copy: the
+ * bytes stay until they are consumed, and we are the oldest receive.
+ */
+static int exs_read_piece(struct exs_read *r, u32 off, u32 len)
+	__must_hold(&r->conn->lock)
+{
+	struct exs_conn *conn = r->conn;
+	u32 n = min_t(size_t, len, r->len - r->copied);
+	size_t done;
+
+	exs_conn_read_ring(conn, off, n);
+	spin_unlock(&conn->lock);
+	if ((r->flags & MSG_TRUNC) && !(r->flags & MSG_PEEK))
+		done = n;
+	else
+		done = copy_to_iter(conn->ring_mem + off, n, &r->msg->msg_iter);
+	spin_lock(&conn->lock);
+	if (!(r->flags & MSG_PEEK) && done) {
+		exs_engine_consume(&conn->engine, &r->reader.rcv, done);
+		conn->run_again = true;
+	}
+	r->copied += done;
+	return done == n ? 0 : -EFAULT;
+}
+
+static u32 exs_read_peek(const struct exs_read *r, u32 *off)
+{
+	return exs_engine_peek(&r->conn->engine, &r->reader.rcv,
+			       r->flags & MSG_PEEK ? r->copied : 0, off);
+}
+
+/* No more bytes will come. conn->lock held. */
+static bool exs_read_over(const struct exs_read *r)
+{
+	const struct exs_conn *conn = r->conn;
+
+	return r->reader.done || conn->read_shut ||
+	       (conn->state > EXS_CONN_UP && !exs_engine_readable(&conn->engine));
+}
+
+/* Copy until there is enough. conn->lock held. */
+static int exs_read_loop(struct exs_read *r)
+	__must_hold(&r->conn->lock)
+{
+	struct exs_conn *conn = r->conn;
+	u32 n, off;
+	int err;
+
+	while (r->copied < r->len) {
+		n = exs_read_peek(r, &off);
+		if (n) {
+			err = exs_read_piece(r, off, n);
+			if (err)
+				return err;
+			continue;
+		}
+		if (exs_read_over(r) || r->copied >= r->target)
+			break;
+		/* Space goes back before we sleep for more. */
+		spin_unlock(&conn->lock);
+		exs_conn_run(conn);
+		spin_lock(&conn->lock);
+		err = exs_conn_wait(conn, exs_read_over(r) || exs_read_peek(r, &off),
+				    &r->timeo);
+		if (err)
+			return err;
+	}
+	return 0;
+}
+
+/* Without a ring nothing can ever be copied to it: it could only wait for the end. */
+static bool exs_read_in_vain(const struct exs_conn *conn)
+{
+	lockdep_assert_held(&conn->lock);
+	return exs_conn_ringless(conn) && conn->state <= EXS_CONN_UP &&
+	       !exs_engine_eof(&conn->engine);
+}
+
+static int exs_read_stream(struct exs_conn *conn, struct sock *sk, struct msghdr *msg,
+			   size_t len, int flags)
+{
+	struct exs_read r = {
+		.reader.rcv = { .len = len, .flags = EXS_RCV_READER },
+		.conn = conn, .msg = msg, .flags = flags, .len = len,
+		.target = sock_rcvlowat(sk, flags & MSG_WAITALL, len),
+		.timeo = sock_rcvtimeo(sk, flags & MSG_DONTWAIT),
+	};
+	int err = -ENOTCONN;
+
+	if (!len)
+		return 0;
+	spin_lock(&conn->lock);
+	if (exs_read_in_vain(conn)) {
+		err = -EOPNOTSUPP;
+	} else if (conn->engine_up) {
+		exs_engine_recv(&conn->engine, &r.reader.rcv);
+		/* It may have ended at once, and must leave before we do. */
+		err = exs_read_loop(&r);
+		if (!r.reader.done)
+			exs_engine_remove_reader(&conn->engine, &r.reader.rcv);
+		if (exs_conn_reader_first(conn))
+			conn->wake |= EPOLLIN;
+		if (!err && !r.copied)
+			err = exs_conn_take_error(conn);
+	}
+	spin_unlock(&conn->lock);
+	exs_conn_run(conn);
+	return r.copied ? r.copied : err;
+}
+
+int exs_conn_recvmsg(struct exs_conn *conn, struct sock *sk, struct msghdr *msg,
+		     size_t len, int flags)
+{
+	if (flags & MSG_OOB)
+		return -EOPNOTSUPP;
+	if (exs_is_async_recv(msg) && !(flags & MSG_PEEK))
+		return exs_async_start(conn, msg, len, true, flags);
+	if (exs_is_aio(sk, msg, flags) && exs_aio_read(conn, sk, msg, len))
+		return -EIOCBQUEUED;
+	if (conn->socktype == EXS_WIRE_SEQPACKET)
+		return exs_read_message(conn, sk, msg, len, flags);
+	return exs_read_stream(conn, sk, msg, len, flags);
+}

@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * Per-user caps: what core/ needs beyond sock.h.
+ */
+#ifndef EXS_CORE_LIMITS_H
+#define EXS_CORE_LIMITS_H
+
+#include "sock.h"
+
+/* The calling task's user, a reference; NULL: no memory. Sleeps. */
+struct exs_user *exs_user_get_current(void);
+void exs_user_put(struct exs_user *user);
+
+/* As exs_limit_charge(), to a user that the caller has; any context. */
+int exs_limit_charge_user(enum exs_limit what, long n, struct exs_user *user);
+
+/* sysctl net.exs.max_user_* */
+extern int exs_sysctl_max_user_conns;
+extern int exs_sysctl_max_user_queues;
+extern int exs_sysctl_max_user_pages;
+extern int exs_sysctl_max_user_workers;
+
+#endif

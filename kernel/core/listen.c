@@ -1,0 +1,550 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Listening sockets.
+ *
+ * A connection is pending while the peer's hand-shake is under way, then ready
+ * until it is accepted. Both together stay within the backlog, and both count
+ * against the cap of the user who called listen(): a request beyond either is
+ * refused before anything is allocated for it.
+ *
+ * Ready connections go to waiting operations first, in their order, then to
+ * accept(2). As with TCP, one that died meanwhile is accepted like the others:
+ * its first read tells.
+ *
+ * The transport calls in without lock_sock; everything here is under
+ * listen->lock. The object stays with the socket when listening ends, closed.
+ */
+#include <linux/err.h>
+#include <linux/security.h>
+#include <linux/slab.h>
+#include <linux/wait.h>
+
+#include "../transport/verbs.h"
+#include "core.h"
+#include "limits.h"
+#include "stats.h"
+
+/**
+ * struct exs_listen - the listening side of a socket
+ * @lock: guards all below
+ * @sk: the socket; callbacks end before it does
+ * @open: whether requests are taken
+ * @backlog: most connections in @pending and @ready together
+ * @count: how many there are, counting places that are reserved
+ * @user: who listens; a reference while @open
+ * @pending: struct exs_waiting, hand-shake under way
+ * @ready: struct exs_waiting, for accept()
+ * @waiters: struct exs_waiter, asynchronous accepts
+ * @work: brings @ready and @waiters together
+ */
+struct exs_listen {
+	spinlock_t lock;	/* all below */
+	struct sock *sk;
+	bool open;
+	unsigned int backlog;
+	unsigned int count;
+	struct exs_user *user;
+	struct list_head pending;
+	struct list_head ready;
+	struct list_head waiters;
+	struct work_struct work;
+};
+
+/* A connection that nobody accepted yet; a reference goes with it. */
+struct exs_waiting {
+	struct list_head node;
+	struct exs_conn *conn;
+};
+
+static void exs_listen_work(struct work_struct *work);
+
+static struct exs_listen *exs_listen_alloc(struct sock *sk)
+{
+	struct exs_listen *listen = kzalloc(sizeof(*listen), GFP_KERNEL_ACCOUNT);
+
+	if (!listen)
+		return NULL;
+	spin_lock_init(&listen->lock);
+	listen->sk = sk;
+	INIT_LIST_HEAD(&listen->pending);
+	INIT_LIST_HEAD(&listen->ready);
+	INIT_LIST_HEAD(&listen->waiters);
+	INIT_WORK(&listen->work, exs_listen_work);
+	return listen;
+}
+
+void exs_listen_free(struct exs_listen *listen)
+{
+	WARN_ON_ONCE(listen->open || listen->count);
+	kfree(listen);
+}
+
+/* Reset a connection that nobody will accept. No lock held. */
+static void exs_waiting_drop(struct exs_waiting *w)
+{
+	exs_conn_orphan(w->conn, 0);
+	exs_conn_put(w->conn);
+	kfree(w);
+}
+
+/* A place in the backlog and a charge to the user, or why not. */
+static int exs_listen_reserve(struct exs_listen *listen)
+{
+	int err = 0;
+
+	spin_lock(&listen->lock);
+	if (!listen->open) {
+		err = -ECONNREFUSED;
+	} else if (listen->count >= listen->backlog) {
+		exs_count(reject_backlog, 1);
+		err = -ECONNREFUSED;
+	} else if (exs_limit_charge_user(EXS_LIMIT_CONNS, 1, listen->user)) {
+		exs_count(reject_limit, 1);
+		err = -ECONNREFUSED;
+	} else {
+		listen->count++;
+	}
+	spin_unlock(&listen->lock);
+	return err;
+}
+
+static void exs_listen_unreserve(struct exs_listen *listen)
+{
+	spin_lock(&listen->lock);
+	listen->count--;
+	exs_limit_uncharge(EXS_LIMIT_CONNS, 1, listen->user);
+	spin_unlock(&listen->lock);
+}
+
+/* The charge that was reserved is the connection's from now on. */
+static struct exs_waiting *exs_waiting_alloc(struct exs_listen *listen)
+{
+	struct exs_waiting *w = kzalloc(sizeof(*w), GFP_KERNEL_ACCOUNT);
+
+	if (!w)
+		return NULL;
+	w->conn = exs_conn_alloc(exs_sk(listen->sk));
+	if (!w->conn) {
+		kfree(w);
+		return NULL;
+	}
+	w->conn->user = listen->user;
+	return w;
+}
+
+static bool exs_listen_wants(struct exs_listen *listen, const struct exs_hello *hello)
+{
+	if (!READ_ONCE(exs_sysctl_enabled)) {
+		exs_count(reject_disabled, 1);
+		return false;
+	}
+	if (hello->socktype != exs_sk(listen->sk)->socktype) {
+		exs_count(reject_hello, 1);
+		return false;
+	}
+	return true;
+}
+
+struct exs_conn *exs_listen_request(struct exs_listen *listen,
+				    const struct exs_hello *hello)
+{
+	struct exs_waiting *w;
+	struct exs_conn *conn;
+
+	if (!exs_listen_wants(listen, hello) || exs_listen_reserve(listen))
+		return ERR_PTR(-ECONNREFUSED);
+	w = exs_waiting_alloc(listen);
+	if (!w) {
+		exs_listen_unreserve(listen);
+		return ERR_PTR(-ENOMEM);
+	}
+	conn = w->conn;
+	exs_conn_get(conn);
+	spin_lock(&listen->lock);
+	list_add_tail(&w->node, &listen->pending);
+	spin_unlock(&listen->lock);
+	return conn;
+}
+
+static struct exs_waiting *exs_listen_find(struct exs_listen *listen,
+					   const struct exs_conn *conn)
+{
+	struct exs_waiting *w;
+
+	lockdep_assert_held(&listen->lock);
+	list_for_each_entry(w, &listen->pending, node)
+		if (w->conn == conn)
+			return w;
+	return NULL;
+}
+
+/* @ready has grown, or may have. listen->lock held. */
+static void exs_listen_kick(struct exs_listen *listen)
+{
+	lockdep_assert_held(&listen->lock);
+	if (!listen->open || list_empty(&listen->ready))
+		return;
+	if (!list_empty(&listen->waiters))
+		queue_work(exs_sock_wq, &listen->work);
+	else
+		listen->sk->sk_data_ready(listen->sk);
+}
+
+void exs_listen_established(struct exs_listen *listen, struct exs_conn *conn)
+{
+	struct exs_waiting *w;
+
+	spin_lock(&listen->lock);
+	w = exs_listen_find(listen, conn);
+	if (w) {
+		list_move_tail(&w->node, &listen->ready);
+		exs_listen_kick(listen);
+	}
+	spin_unlock(&listen->lock);
+}
+
+void exs_listen_failed(struct exs_listen *listen, struct exs_conn *conn)
+{
+	struct exs_waiting *w;
+
+	spin_lock(&listen->lock);
+	w = exs_listen_find(listen, conn);
+	if (w) {
+		list_del(&w->node);
+		listen->count--;
+	}
+	spin_unlock(&listen->lock);
+	if (w)
+		exs_waiting_drop(w);
+}
+
+/* The next ready connection, taken off the backlog; NULL: none. */
+static struct exs_waiting *exs_listen_take(struct exs_listen *listen)
+{
+	struct exs_waiting *w;
+
+	lockdep_assert_held(&listen->lock);
+	w = list_first_entry_or_null(&listen->ready, struct exs_waiting, node);
+	if (w) {
+		list_del(&w->node);
+		listen->count--;
+	}
+	return w;
+}
+
+static void exs_child_inherit(struct sock *child, const struct sock *sk)
+{
+	child->sk_priority = sk->sk_priority;
+	child->sk_mark = sk->sk_mark;
+	child->sk_reuse = sk->sk_reuse;
+	child->sk_sndbuf = sk->sk_sndbuf;
+	child->sk_rcvbuf = sk->sk_rcvbuf;
+	child->sk_userlocks = sk->sk_userlocks & (SOCK_SNDBUF_LOCK | SOCK_RCVBUF_LOCK);
+	child->sk_rcvlowat = sk->sk_rcvlowat;
+	child->sk_rcvtimeo = sk->sk_rcvtimeo;
+	child->sk_sndtimeo = sk->sk_sndtimeo;
+	child->sk_lingertime = sk->sk_lingertime;
+	if (sock_flag(sk, SOCK_LINGER))
+		sock_set_flag(child, SOCK_LINGER);
+	if (sock_flag(sk, SOCK_KEEPOPEN))
+		sock_set_flag(child, SOCK_KEEPOPEN);
+	security_sk_clone(sk, child);
+}
+
+/* A connected socket of @w, which is used up, or NULL: no memory. */
+static struct sock *exs_child_alloc(struct sock *sk, struct exs_waiting *w)
+{
+	struct exs_sock *listener = exs_sk(sk), *xs;
+	struct exs_conn *conn = w->conn;
+	struct sock *child;
+
+	child = exs_sock_alloc(sock_net(sk), NULL, sk->sk_type, 0);
+	if (!child)
+		return NULL;
+	exs_child_inherit(child, sk);
+	xs = exs_sk(child);
+	xs->timeouts[0] = READ_ONCE(listener->timeouts[0]);
+	xs->timeouts[1] = READ_ONCE(listener->timeouts[1]);
+	if (test_bit(EXS_SK_V6, &listener->flags))
+		set_bit(EXS_SK_V6, &xs->flags);
+	memcpy(xs->kept, listener->kept, sizeof(xs->kept));
+	lock_sock_nested(child, SINGLE_DEPTH_NESTING);
+	exs_sock_connected(xs, conn);
+	release_sock(child);
+	exs_conn_graft(conn, child);
+	exs_sock_publish_error(xs);
+	/* Whether there is something to do may depend on the socket: SO_KEEPALIVE. */
+	exs_conn_run(conn);
+	kfree(w);
+	return child;
+}
+
+/* There was no memory for a child: the connection waits on. */
+static void exs_listen_put_back(struct exs_listen *listen, struct exs_waiting *w)
+{
+	bool open;
+
+	spin_lock(&listen->lock);
+	open = listen->open;
+	if (open) {
+		list_add(&w->node, &listen->ready);
+		listen->count++;
+		exs_listen_kick(listen);
+	}
+	spin_unlock(&listen->lock);
+	if (!open)
+		exs_waiting_drop(w);
+}
+
+/* The oldest waiter and connection, if there are both. */
+static struct exs_waiter *exs_listen_match(struct exs_listen *listen,
+					   struct exs_waiting **w)
+{
+	struct exs_waiter *waiter;
+
+	spin_lock(&listen->lock);
+	waiter = list_first_entry_or_null(&listen->waiters, struct exs_waiter, node);
+	*w = waiter ? exs_listen_take(listen) : NULL;
+	if (*w)
+		list_del_init(&waiter->node);
+	spin_unlock(&listen->lock);
+	return *w ? waiter : NULL;
+}
+
+static void exs_listen_work(struct work_struct *work)
+{
+	struct exs_listen *listen = container_of(work, struct exs_listen, work);
+	struct exs_waiter *waiter;
+	struct exs_waiting *w;
+	struct sock *child;
+
+	while ((waiter = exs_listen_match(listen, &w))) {
+		child = exs_child_alloc(listen->sk, w);
+		if (child) {
+			exs_count(accepts, 1);
+			waiter->fn(waiter, 0, child);
+			continue;
+		}
+		exs_listen_put_back(listen, w);
+		waiter->fn(waiter, -ENOMEM, NULL);
+	}
+	/* What is left over is for accept(2). */
+	spin_lock(&listen->lock);
+	exs_listen_kick(listen);
+	spin_unlock(&listen->lock);
+}
+
+int exs_listen_add_waiter(struct exs_listen *listen, struct exs_waiter *w)
+{
+	int err = -EINVAL;
+
+	spin_lock(&listen->lock);
+	if (listen->open) {
+		list_add_tail(&w->node, &listen->waiters);
+		exs_listen_kick(listen);
+		err = 0;
+	}
+	spin_unlock(&listen->lock);
+	return err;
+}
+
+bool exs_listen_remove_waiter(struct exs_listen *listen, struct exs_waiter *w)
+{
+	bool found;
+
+	spin_lock(&listen->lock);
+	found = !list_empty(&w->node);
+	list_del_init(&w->node);
+	exs_listen_kick(listen);
+	spin_unlock(&listen->lock);
+	return found;
+}
+
+/* Connections that no waiting operation wants. listen->lock held. */
+static bool exs_listen_acceptable(const struct exs_listen *listen)
+{
+	lockdep_assert_held(&listen->lock);
+	return !list_empty(&listen->ready) && list_empty(&listen->waiters);
+}
+
+__poll_t exs_listen_poll(struct exs_listen *listen)
+{
+	bool acceptable;
+
+	spin_lock(&listen->lock);
+	acceptable = exs_listen_acceptable(listen);
+	spin_unlock(&listen->lock);
+	return acceptable ? EPOLLIN | EPOLLRDNORM : 0;
+}
+
+/* For accept(2): a connection, NULL if there is none, -EINVAL if closed. */
+static struct exs_waiting *exs_listen_try(struct exs_listen *listen)
+{
+	struct exs_waiting *w = NULL;
+
+	spin_lock(&listen->lock);
+	if (!listen->open)
+		w = ERR_PTR(-EINVAL);
+	else if (exs_listen_acceptable(listen))
+		w = exs_listen_take(listen);
+	spin_unlock(&listen->lock);
+	return w;
+}
+
+/* As exs_listen_try(), but waits. One accept(2) is woken per connection. */
+static struct exs_waiting *exs_listen_wait(struct exs_listen *listen, long timeo)
+{
+	wait_queue_head_t *head = sk_sleep(listen->sk);
+	struct exs_waiting *w;
+	DEFINE_WAIT(wait);
+
+	for (;;) {
+		prepare_to_wait_exclusive(head, &wait, TASK_INTERRUPTIBLE);
+		w = exs_listen_try(listen);
+		if (w)
+			break;
+		w = ERR_PTR(-EAGAIN);
+		if (!timeo)
+			break;
+		w = ERR_PTR(sock_intr_errno(timeo));
+		if (signal_pending(current))
+			break;
+		timeo = schedule_timeout(timeo);
+	}
+	finish_wait(head, &wait);
+	return w;
+}
+
+struct sock *exs_listen_accept(struct sock *sk, bool nonblock)
+{
+	struct exs_listen *listen = exs_sock_listen(exs_sk(sk));
+	struct exs_waiting *w;
+	struct sock *child;
+
+	if (!listen)
+		return ERR_PTR(-EINVAL);
+	w = exs_listen_wait(listen, sock_rcvtimeo(sk, nonblock));
+	if (IS_ERR(w))
+		return ERR_CAST(w);
+	child = exs_child_alloc(sk, w);
+	if (child) {
+		exs_count(accepts, 1);
+		return child;
+	}
+	exs_listen_put_back(listen, w);
+	return ERR_PTR(-ENOMEM);
+}
+
+static void exs_listen_set_backlog(struct exs_listen *listen, int backlog)
+{
+	spin_lock(&listen->lock);
+	/* The socket layer has it within somaxconn. One always fits. */
+	listen->backlog = max(backlog, 1);
+	WRITE_ONCE(listen->sk->sk_max_ack_backlog, backlog);
+	spin_unlock(&listen->lock);
+}
+
+/* Requests that come from now on are taken. */
+static int exs_listen_open(struct exs_sock *xs, int backlog)
+{
+	struct exs_listen *listen = xs->listen;
+	struct exs_user *user = exs_user_get_current();
+
+	if (!listen)
+		listen = exs_listen_alloc(&xs->sk);
+	if (!listen || !user)
+		goto nomem;
+	/* Pairs with exs_sock_listen(). */
+	smp_store_release(&xs->listen, listen);
+	exs_listen_set_backlog(listen, backlog);
+	spin_lock(&listen->lock);
+	listen->user = user;
+	listen->open = true;
+	spin_unlock(&listen->lock);
+	return 0;
+
+nomem:
+	if (user)
+		exs_user_put(user);
+	if (listen && !xs->listen)
+		exs_listen_free(listen);
+	return -ENOMEM;
+}
+
+static void exs_listen_cancel_waiters(struct exs_listen *listen)
+{
+	struct exs_waiter *w;
+
+	for (;;) {
+		spin_lock(&listen->lock);
+		w = list_first_entry_or_null(&listen->waiters, struct exs_waiter, node);
+		if (w)
+			list_del_init(&w->node);
+		spin_unlock(&listen->lock);
+		if (!w)
+			return;
+		w->fn(w, -ECANCELED, NULL);
+	}
+}
+
+static void exs_listen_drop_all(struct exs_listen *listen)
+{
+	struct exs_waiting *w, *next;
+	LIST_HEAD(all);
+
+	spin_lock(&listen->lock);
+	list_splice_tail_init(&listen->pending, &all);
+	list_splice_tail_init(&listen->ready, &all);
+	listen->count = 0;
+	spin_unlock(&listen->lock);
+	list_for_each_entry_safe(w, next, &all, node)
+		exs_waiting_drop(w);
+}
+
+/* The transport has nothing of ours any more once @bound is gone. */
+void exs_listen_stop(struct exs_sock *xs, struct exs_verbs_listener *bound)
+{
+	struct exs_listen *listen = xs->listen;
+
+	spin_lock(&listen->lock);
+	listen->open = false;
+	spin_unlock(&listen->lock);
+	cancel_work_sync(&listen->work);
+	exs_verbs_unbind(bound);
+	exs_listen_cancel_waiters(listen);
+	exs_listen_drop_all(listen);
+	exs_user_put(listen->user);
+	/* accept(2) finds it closed. */
+	xs->sk.sk_state_change(&xs->sk);
+}
+
+int exs_listen_start(struct exs_sock *xs, int backlog)
+{
+	struct exs_verbs_listener *bound;
+	struct sock *sk = &xs->sk;
+	int err;
+
+	lockdep_assert_held(&xs->op_lock);
+	if (exs_sock_state(xs) == EXS_LISTENING) {
+		exs_listen_set_backlog(xs->listen, backlog);
+		return 0;
+	}
+	if (exs_sock_state(xs) != EXS_BOUND)
+		return -EINVAL;
+	err = exs_bind_again(xs);
+	if (!err)
+		err = exs_listen_open(xs, backlog);
+	if (err)
+		return err;
+	err = exs_verbs_listen(xs->bound, backlog, xs->listen);
+	if (err) {
+		bound = xs->bound;
+		xs->bound = NULL;
+		exs_listen_stop(xs, bound);
+		return err;
+	}
+	lock_sock(sk);
+	exs_change_state(xs, EXS_LISTENING);
+	release_sock(sk);
+	return 0;
+}

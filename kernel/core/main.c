@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * exs.ko: floors come up from the lowest, the family last, and go down the
+ * other way.
+ */
+#include <linux/module.h>
+
+#include "../transport/verbs.h"
+#include "core.h"
+#include "stats.h"
+
+static const struct exs_floor {
+	int (*init)(void);
+	void (*exit)(void);
+} exs_floors[] = {
+	{ exs_stats_init,  exs_stats_exit },
+	{ exs_conn_init,   exs_conn_exit },
+	{ exs_sock_init,   exs_sock_exit },
+	{ exs_sysctl_init, exs_sysctl_exit },
+	{ exs_async_init,  exs_async_exit },
+	{ exs_verbs_init,  exs_verbs_exit },
+	{ exs_family_init, exs_family_exit },
+};
+
+static void exs_floors_exit(unsigned int n)
+{
+	while (n--)
+		exs_floors[n].exit();
+}
+
+static int __init exs_init(void)
+{
+	unsigned int n;
+	int err;
+
+	for (n = 0; n < ARRAY_SIZE(exs_floors); n++) {
+		err = exs_floors[n].init();
+		if (err) {
+			exs_floors_exit(n);
+			return err;
+		}
+	}
+	return 0;
+}
+
+static void __exit exs_exit(void)
+{
+	exs_floors_exit(ARRAY_SIZE(exs_floors));
+}
+
+module_init(exs_init);
+module_exit(exs_exit);
+
+/* No alias for the family: an unprivileged socket() must not load code. */
+MODULE_DESCRIPTION("Extended Sockets (AF_EXS) over RDMA");
+MODULE_LICENSE("GPL");

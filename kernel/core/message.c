@@ -1,0 +1,359 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Plain receives of SOCK_SEQPACKET.
+ *
+ * A message that comes before anybody asked for it is kept: a small one as it
+ * arrives (the peer knows how much we keep), a large one stays with the peer,
+ * which announces it, until a plain recv() fetches it into kernel memory. It
+ * then belongs to the socket, whatever becomes of that recv().
+ */
+#include <linux/slab.h>
+
+#include "message.h"
+#include "run.h"
+#include "stats.h"
+
+/**
+ * struct exs_kept - a message that waits for recv()
+ * @node: in conn->messages, which is in the order of the messages
+ * @refs: that list, and whoever copies from it; conn->lock
+ * @ready: it is here; else it holds the place of one that is being fetched
+ * @len: bytes
+ * @trunc: it was longer than what was announced
+ * @x: fetched: its memory; NULL: it came eagerly and is in @data
+ * @data: the bytes
+ */
+struct exs_kept {
+	struct list_head node;
+	u32 refs;
+	bool ready;
+	u32 len;
+	bool trunc;
+	struct exs_xfer *x;
+	u8 data[];
+};
+
+static void exs_kept_free(struct exs_kept *kept)
+{
+	if (kept->x)
+		exs_kbuf_free(kept->x);
+	kfree(kept);
+}
+
+static void exs_kept_put(struct exs_conn *conn, struct exs_kept *kept)
+{
+	bool last;
+
+	spin_lock(&conn->lock);
+	last = !--kept->refs;
+	spin_unlock(&conn->lock);
+	if (last)
+		exs_kept_free(kept);
+}
+
+int exs_message_keep(struct exs_conn *conn, const void *data, u32 len)
+{
+	struct exs_kept *kept;
+
+	lockdep_assert_held(&conn->lock);
+	kept = kmalloc(struct_size(kept, data, len), GFP_ATOMIC | __GFP_NOWARN);
+	if (!kept)
+		return -ENOMEM;
+	kept->refs = 1;
+	kept->ready = true;
+	kept->len = len;
+	kept->trunc = false;
+	kept->x = NULL;
+	memcpy(kept->data, data, len);
+	list_add_tail(&kept->node, &conn->messages);
+	return 0;
+}
+
+void exs_message_purge(struct exs_conn *conn)
+{
+	struct exs_kept *kept, *next;
+
+	list_for_each_entry_safe(kept, next, &conn->messages, node)
+		exs_kept_free(kept);
+}
+
+static void exs_pull_done(struct exs_xfer *x, long res)
+{
+	struct exs_kept *kept = x->private;
+	struct exs_conn *conn = x->conn;
+	bool keep = res >= 0 && !x->rcv.err && !(x->rcv.flags & EXS_RCV_EOF);
+
+	spin_lock(&conn->lock);
+	conn->pulling = false;
+	conn->wake |= EPOLLIN;
+	if (keep) {
+		kept->ready = true;
+		kept->len = res;
+		kept->trunc = x->rcv.flags & EXS_RCV_TRUNCATED;
+	} else {
+		list_del(&kept->node);
+	}
+	spin_unlock(&conn->lock);
+	if (!keep)
+		exs_kept_free(kept);
+}
+
+/*
+ * Whether a plain recv() has to fetch its message: the peer announced one that
+ * no asynchronous receive will take; or there are such receives, and it needs a
+ * place behind them.
+ */
+static bool exs_message_pullable(const struct exs_conn *conn, long timeo)
+{
+	lockdep_assert_held(&conn->lock);
+	if (conn->pulling || conn->state != EXS_CONN_UP)
+		return false;
+	if (list_empty(&conn->engine.receives))
+		return conn->engine.announced;
+	return timeo;
+}
+
+/* The oldest message, if it is here. */
+static struct exs_kept *exs_message_first(const struct exs_conn *conn)
+{
+	struct exs_kept *kept;
+
+	lockdep_assert_held(&conn->lock);
+	if (list_empty(&conn->messages))
+		return NULL;
+	kept = list_first_entry(&conn->messages, struct exs_kept, node);
+	return kept->ready ? kept : NULL;
+}
+
+bool exs_message_ready(const struct exs_conn *conn)
+{
+	return exs_message_first(conn);
+}
+
+/* The oldest message that no plain recv() has asked for. */
+static struct exs_kept *exs_message_unclaimed(const struct exs_conn *conn)
+{
+	struct exs_kept *kept;
+
+	lockdep_assert_held(&conn->lock);
+	list_for_each_entry(kept, &conn->messages, node)
+		if (kept->ready)
+			return kept;
+	return NULL;
+}
+
+bool exs_message_kept(const struct exs_conn *conn)
+{
+	return exs_message_unclaimed(conn);
+}
+
+static struct exs_kept *exs_pull_alloc(u32 len)
+{
+	struct exs_kept *kept = kzalloc(sizeof(*kept), GFP_KERNEL_ACCOUNT);
+
+	if (!kept)
+		return NULL;
+	kept->x = exs_kbuf_alloc(len, GFP_KERNEL_ACCOUNT | __GFP_ZERO);
+	if (!kept->x) {
+		kfree(kept);
+		return NULL;
+	}
+	kept->refs = 1;
+	kept->x->is_recv = true;
+	kept->x->rcv.len = len;
+	kept->x->done = exs_pull_done;
+	kept->x->private = kept;
+	exs_kbuf_iter(kept->x, ITER_DEST, &kept->x->iter, len);
+	return kept;
+}
+
+static void exs_pull_undo(struct exs_conn *conn, struct exs_kept *kept)
+{
+	spin_lock(&conn->lock);
+	list_del(&kept->node);
+	spin_unlock(&conn->lock);
+	exs_kept_free(kept);
+}
+
+/* Fetch one of at most @len bytes. conn->lock held, dropped meanwhile.
+ * Return: 0 or a negative errno.
+ */
+static int exs_message_pull(struct exs_conn *conn, size_t len)
+	__must_hold(&conn->lock)
+{
+	struct exs_kept *kept;
+	int err = -ENOMEM;
+
+	lockdep_assert_held(&conn->lock);
+	conn->pulling = true;
+	spin_unlock(&conn->lock);
+	kept = exs_pull_alloc(len);
+	if (kept) {
+		/* Small ones behind it may come before it has been handed over. */
+		spin_lock(&conn->lock);
+		list_add_tail(&kept->node, &conn->messages);
+		spin_unlock(&conn->lock);
+		err = exs_conn_submit(conn, kept->x);
+		if (err)
+			exs_pull_undo(conn, kept);
+	}
+	spin_lock(&conn->lock);
+	if (!err)
+		return 0;
+	conn->pulling = false;
+	/* Others waited for it, or for what came behind its place. */
+	conn->wake |= EPOLLIN;
+	spin_unlock(&conn->lock);
+	exs_conn_run(conn);
+	spin_lock(&conn->lock);
+	return err;
+}
+
+/* Nothing will ever come. */
+static bool exs_message_end(const struct exs_conn *conn)
+{
+	lockdep_assert_held(&conn->lock);
+	if (conn->pulling)
+		return false;
+	return conn->state > EXS_CONN_UP || conn->read_shut ||
+	       exs_engine_eof(&conn->engine);
+}
+
+/* How long the next message is; if the peer did not say, what the caller takes. */
+static size_t exs_message_size(const struct exs_conn *conn, size_t len)
+{
+	if (list_empty(&conn->engine.receives))
+		return conn->engine.announced_len;
+	return min_t(size_t, len, EXS_MESSAGE_MAX);
+}
+
+static int exs_message_wait(struct exs_conn *conn, size_t len, long *timeo)
+	__must_hold(&conn->lock)
+{
+	int err = 0;
+
+	lockdep_assert_held(&conn->lock);
+	while (!err && !exs_message_ready(conn) && !exs_message_end(conn)) {
+		if (!exs_message_pullable(conn, *timeo)) {
+			err = exs_conn_wait(conn, exs_message_ready(conn) ||
+					    exs_message_end(conn) ||
+					    exs_message_pullable(conn, *timeo), timeo);
+			continue;
+		}
+		err = exs_message_pull(conn, exs_message_size(conn, len));
+		if (err == -EAGAIN)
+			err = 0;	/* one has come by itself: look again */
+	}
+	return err;
+}
+
+/* The oldest one, off the list unless @peek. NULL and *err: the end, or an error. */
+static struct exs_kept *exs_message_take(struct exs_conn *conn, size_t len, bool peek,
+					 long timeo, int *err)
+{
+	struct exs_kept *kept = NULL;
+
+	spin_lock(&conn->lock);
+	*err = conn->engine_up ? exs_message_wait(conn, len, &timeo) : -ENOTCONN;
+	if (!*err) {
+		kept = exs_message_first(conn);
+		if (!kept)
+			*err = exs_conn_take_error(conn);
+		else if (peek)
+			kept->refs++;
+		else
+			list_del(&kept->node);
+	}
+	spin_unlock(&conn->lock);
+	return kept;
+}
+
+static int exs_message_copy(struct exs_kept *kept, struct iov_iter *to, size_t len)
+{
+	size_t n = min_t(size_t, len, kept->len);
+
+	if (kept->x)
+		return exs_kbuf_drain(kept->x, n, to);
+	return copy_to_iter(kept->data, n, to) == n ? 0 : -EFAULT;
+}
+
+static void exs_message_consume(struct exs_conn *conn, struct exs_kept *kept)
+{
+	if (!kept->x) {
+		spin_lock(&conn->lock);
+		exs_engine_unqueued(&conn->engine, kept->len);
+		/* Whoever waited for this to be the last one. */
+		if (exs_engine_eof(&conn->engine))
+			conn->wake |= EPOLLIN;
+		spin_unlock(&conn->lock);
+	}
+	exs_kept_put(conn, kept);
+	exs_conn_run(conn);
+}
+
+static int exs_message_give(struct exs_conn *conn, struct exs_kept *kept,
+			    struct msghdr *msg, size_t len, int flags)
+{
+	int err = exs_message_copy(kept, &msg->msg_iter, len);
+	int res = flags & MSG_TRUNC ? kept->len : min_t(size_t, len, kept->len);
+
+	msg->msg_flags |= MSG_EOR;
+	if (kept->len > len || kept->trunc)
+		msg->msg_flags |= MSG_TRUNC;
+	if (flags & MSG_PEEK)
+		exs_kept_put(conn, kept);
+	else
+		exs_message_consume(conn, kept);
+	return err ?: res;
+}
+
+int exs_read_message(struct exs_conn *conn, struct sock *sk, struct msghdr *msg,
+		     size_t len, int flags)
+{
+	struct exs_kept *kept;
+	int err;
+
+	kept = exs_message_take(conn, len, flags & MSG_PEEK,
+				sock_rcvtimeo(sk, flags & MSG_DONTWAIT), &err);
+	return kept ? exs_message_give(conn, kept, msg, len, flags) : err;
+}
+
+u32 exs_message_queued(struct exs_conn *conn)
+{
+	const struct exs_kept *kept;
+
+	lockdep_assert_held(&conn->lock);
+	kept = list_first_entry_or_null(&conn->messages, struct exs_kept, node);
+	if (kept)
+		return kept->len;
+	return conn->engine.announced ? conn->engine.announced_len : 0;
+}
+
+bool exs_read_kept(struct exs_conn *conn, struct exs_xfer *x)
+{
+	struct exs_kept *kept;
+	struct iov_iter iter = x->iter;
+	u64 len = x->rcv.len;
+	int err;
+
+	spin_lock(&conn->lock);
+	kept = exs_message_unclaimed(conn);
+	if (kept)
+		list_del(&kept->node);
+	spin_unlock(&conn->lock);
+	if (!kept)
+		return false;
+
+	err = exs_message_copy(kept, &iter, len);
+	x->conn = conn;
+	x->ended = true;
+	x->result = err ?: min_t(u64, len, kept->len);
+	if (kept->len > len || kept->trunc)
+		x->msg_flags |= MSG_TRUNC;
+	/* Behind those whose memory is still being taken back. */
+	spin_lock(&conn->lock);
+	list_add_tail(&x->link, &conn->ending);
+	spin_unlock(&conn->lock);
+	exs_message_consume(conn, kept);
+	return true;
+}

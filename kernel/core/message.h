@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+#ifndef EXS_CORE_MESSAGE_H
+#define EXS_CORE_MESSAGE_H
+
+#include "conn.h"
+
+/* A plain recv() of SOCK_SEQPACKET: one message. Sleeps, no lock held. */
+int exs_read_message(struct exs_conn *conn, struct sock *sk, struct msghdr *msg,
+		     size_t len, int flags);
+
+/* If one is kept already, end @x with it, behind the receives before it; the
+ * caller runs the connection. No lock held. Return: whether there was one.
+ */
+bool exs_read_kept(struct exs_conn *conn, struct exs_xfer *x);
+
+/* A plain recv() would get a message. conn->lock held. */
+bool exs_message_ready(const struct exs_conn *conn);
+
+/* An asynchronous receive would. conn->lock held. */
+bool exs_message_kept(const struct exs_conn *conn);
+
+/* FIONREAD: bytes of the next message, 0 if there is none. conn->lock held. */
+u32 exs_message_queued(struct exs_conn *conn);
+
+/* Keep an eager message that nobody waits for. conn->lock held. 0, -ENOMEM. */
+int exs_message_keep(struct exs_conn *conn, const void *data, u32 len);
+
+/* Free what was kept and never read. Nobody else has the connection. */
+void exs_message_purge(struct exs_conn *conn);
+
+#endif

@@ -1,0 +1,521 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Running a connection: pull from the engine what is to be done, and do it.
+ *
+ * One thread at a time runs a connection; another that has news sets run_again
+ * and leaves. So transfers end in order although nothing is locked while bytes
+ * are copied or the caller's completion runs.
+ */
+#include <linux/kernel.h>
+#include <linux/vmalloc.h>
+
+#include "conn.h"
+#include "message.h"
+#include "run.h"
+#include "sock.h"
+#include "stats.h"
+
+/* Rounds before the runner hands over to a worker: it may be a program that
+ * only wanted to submit something.
+ */
+#define EXS_RUN_ROUNDS	64
+
+static void exs_run_fail(struct exs_conn *conn, int err)
+	__must_hold(&conn->lock)
+{
+	spin_unlock(&conn->lock);
+	exs_conn_lost(conn, err);
+	spin_lock(&conn->lock);
+}
+
+/* Counts a piece of a send before it is posted: its completion may be quick. */
+static void exs_run_account(struct exs_tx *tx)
+{
+	struct exs_xfer *x;
+
+	if (tx->kind != EXS_TX_WRITE && tx->kind != EXS_TX_EAGER)
+		return;
+	x = exs_snd_xfer(tx->snd);
+	x->tx_pending++;
+	if (tx->snd_done) {
+		x->all_posted = true;
+		x->result = x->snd.len;
+	}
+}
+
+static void exs_run_transmit(struct exs_conn *conn)
+	__must_hold(&conn->lock)
+{
+	struct exs_ep *ep = conn->ep;
+	struct exs_tx *tx = &conn->tx;
+	int err = 0;
+
+	lockdep_assert_held(&conn->lock);
+	while (conn->state == EXS_CONN_UP && ep->ops->room(ep) &&
+	       exs_engine_next_tx(&conn->engine, ep->max_piece, tx)) {
+		exs_run_account(tx);
+		err = ep->ops->post(ep, tx);
+		if (err)
+			break;
+	}
+	if (err) {
+		exs_count(resets_transport, 1);
+		exs_run_fail(conn, EIO);
+	}
+}
+
+/* The peer wants to send and has nowhere to write: make our ring. */
+static void exs_run_ring(struct exs_conn *conn)
+	__must_hold(&conn->lock)
+{
+	int size = exs_option(&conn->options, EXS_SO_RING);
+	void *mem;
+	int err = -ENOMEM;
+
+	lockdep_assert_held(&conn->lock);
+	if (!conn->engine.ring_wanted || conn->ring_made || !size ||
+	    conn->state != EXS_CONN_UP)
+		return;
+	if (size == EXS_RING_DEFAULT)
+		size = READ_ONCE(exs_sysctl_ring_size);
+	WRITE_ONCE(conn->options.value[EXS_SO_RING], size);
+	conn->ring_made = true;
+	conn->users++;
+	spin_unlock(&conn->lock);
+
+	mem = __vmalloc(size, GFP_KERNEL_ACCOUNT | __GFP_ZERO | __GFP_NOWARN);
+	if (mem) {
+		exs_live(rings, 1);
+		conn->ring_mem = mem;
+		err = conn->ep->ops->map_ring(conn->ep, mem, size);
+	}
+
+	spin_lock(&conn->lock);
+	exs_conn_unuse(conn);
+	if (!err) {
+		exs_engine_ring_ready(&conn->engine, size);
+		return;
+	}
+	exs_run_fail(conn, ENOBUFS);
+}
+
+void exs_conn_read_ring(struct exs_conn *conn, u32 off, u32 len)
+{
+	lockdep_assert_held(&conn->lock);
+	if (conn->ep)
+		conn->ep->ops->read_ring(conn->ep, off, len);
+}
+
+static void exs_run_wrote(struct exs_conn *conn, struct exs_xfer *x, u64 off, u64 len)
+{
+	lockdep_assert_held(&conn->lock);
+	if (conn->ep)
+		conn->ep->ops->wrote(conn->ep, x, off, len);
+}
+
+/* @off, @len lie within the transfer and its pages are kernel-mapped: all fits. */
+static void exs_xfer_put(const struct exs_xfer *x, u64 off, const void *data, size_t len)
+{
+	struct iov_iter iter = x->iter;
+
+	iov_iter_advance(&iter, off);
+	WARN_ON_ONCE(copy_to_iter(data, len, &iter) != len);
+}
+
+static void exs_run_copies(struct exs_conn *conn)
+	__must_hold(&conn->lock)
+{
+	struct exs_copy copy;
+
+	lockdep_assert_held(&conn->lock);
+	while (exs_engine_next_copy(&conn->engine, &copy)) {
+		struct exs_xfer *x = exs_rcv_xfer(copy.rcv);
+
+		exs_conn_read_ring(conn, copy.ring_off, copy.len);
+		spin_unlock(&conn->lock);
+		exs_xfer_put(x, copy.rcv_off, conn->ring_mem + copy.ring_off, copy.len);
+		spin_lock(&conn->lock);
+		exs_run_wrote(conn, x, copy.rcv_off, copy.len);
+		exs_engine_copied(&conn->engine, &copy);
+	}
+}
+
+static long exs_rcv_result(const struct exs_conn *conn, const struct exs_rcv *rcv)
+{
+	if (rcv->filled || (rcv->err == -ECANCELED && conn->read_shut))
+		return rcv->filled;
+	return rcv->err;
+}
+
+bool exs_conn_reader_first(struct exs_conn *conn)
+{
+	const struct exs_rcv *rcv;
+
+	lockdep_assert_held(&conn->lock);
+	rcv = list_first_entry_or_null(&conn->engine.receives, struct exs_rcv, node);
+	return rcv && rcv->flags & EXS_RCV_READER;
+}
+
+static void exs_run_end_rcv(struct exs_conn *conn, struct exs_rcv *rcv)
+{
+	struct exs_xfer *x = exs_rcv_xfer(rcv);
+
+	if (rcv->flags & EXS_RCV_READER) {
+		exs_reader(rcv)->done = true;
+		conn->wake |= EPOLLIN;
+		return;
+	}
+	x->ended = true;
+	x->result = exs_rcv_result(conn, rcv);
+	if (rcv->flags & EXS_RCV_TRUNCATED)
+		x->msg_flags |= MSG_TRUNC;
+	/* The end is no message, unlike one without bytes. */
+	if (rcv->flags & EXS_RCV_EOF || rcv->err)
+		x->msg_flags &= ~MSG_EOR;
+	list_move_tail(&x->link, &conn->ending);
+	if (exs_conn_reader_first(conn))
+		conn->wake |= EPOLLIN;
+	/*
+	 * The peer's key must be dead before the program has its buffer back.
+	 * Once teardown was begun only the drained queue pair proves that.
+	 */
+	if (conn->state == EXS_CONN_UP)
+		x->invalidating = conn->ep->ops->invalidate(conn->ep, x);
+	else
+		x->invalidating = x->map.valid && !conn->drained;
+}
+
+static void exs_run_end_snd(struct exs_conn *conn, struct exs_snd *snd)
+{
+	struct exs_xfer *x = exs_snd_xfer(snd);
+
+	x->all_posted = true;
+	/* Of a send that is taken back all that was committed goes out; of one
+	 * that the connection's end cut off nobody knows.
+	 */
+	x->result = snd->err == -ECANCELED && snd->taken ? snd->taken : snd->err;
+	if (!x->tx_pending)
+		list_move_tail(&x->link, &conn->finished);
+}
+
+/* Take what the engine is done with; pass on what nothing refers to any more. */
+static void exs_run_ended(struct exs_conn *conn)
+{
+	struct exs_xfer *x, *next;
+	struct exs_rcv *rcv;
+	struct exs_snd *snd;
+
+	lockdep_assert_held(&conn->lock);
+	while ((snd = exs_engine_next_snd_done(&conn->engine)))
+		exs_run_end_snd(conn, snd);
+	while ((rcv = exs_engine_next_rcv_done(&conn->engine)))
+		exs_run_end_rcv(conn, rcv);
+	list_for_each_entry_safe(x, next, &conn->ending, link) {
+		if (x->invalidating)
+			break;
+		list_move_tail(&x->link, &conn->finished);
+	}
+}
+
+static void exs_run_finish(struct exs_conn *conn)
+	__must_hold(&conn->lock)
+{
+	struct exs_xfer *x;
+
+	lockdep_assert_held(&conn->lock);
+	while ((x = list_first_entry_or_null(&conn->finished, struct exs_xfer, link))) {
+		list_del(&x->link);
+		/* While it is mapped its endpoint lives: drained() waits for us. */
+		spin_unlock(&conn->lock);
+		if (x->map.mapped)
+			conn->ep->ops->unmap(conn->ep, x);
+		x->done(x, x->result);
+		spin_lock(&conn->lock);
+	}
+}
+
+/* Receives that wait for a plain recv() before them outlive the endpoint. */
+static void exs_run_unmap_rest(struct exs_conn *conn)
+	__must_hold(&conn->lock)
+{
+	struct exs_xfer *x;
+
+again:
+	list_for_each_entry(x, &conn->xfers, link) {
+		if (!x->map.mapped)
+			continue;
+		spin_unlock(&conn->lock);
+		conn->ep->ops->unmap(conn->ep, x);
+		spin_lock(&conn->lock);
+		goto again;
+	}
+}
+
+/* The queue pair is drained: end what is left, with the truth. */
+static void exs_run_drained(struct exs_conn *conn)
+	__must_hold(&conn->lock)
+{
+	struct exs_xfer *x, *next;
+	int err;
+
+	lockdep_assert_held(&conn->lock);
+	if (!conn->drained || conn->state == EXS_CONN_DEAD)
+		return;
+	err = conn->end_err ? -conn->end_err : -EPIPE;
+	if (conn->engine_up)
+		exs_engine_fail(&conn->engine, err);
+	list_for_each_entry(x, &conn->ending, link)
+		x->invalidating = false;
+	exs_run_ended(conn);
+	/* Sends that are still here were posted and never completed. */
+	list_for_each_entry_safe(x, next, &conn->xfers, link) {
+		if (x->is_recv)
+			continue;
+		x->result = err;
+		list_move_tail(&x->link, &conn->finished);
+	}
+	exs_run_finish(conn);
+	exs_run_unmap_rest(conn);
+	WRITE_ONCE(conn->state, EXS_CONN_DEAD);
+	conn->wake |= EPOLLIN | EPOLLOUT | EPOLLHUP;
+	conn->run_again = true;		/* for what is in the ring */
+}
+
+/* An orphan that has nothing left to deliver. */
+static void exs_run_orphan(struct exs_conn *conn)
+	__must_hold(&conn->lock)
+{
+	lockdep_assert_held(&conn->lock);
+	if (conn->orphan && conn->state == EXS_CONN_UP && exs_conn_flushed(conn))
+		exs_run_fail(conn, 0);
+}
+
+/* Every send has had its end, and the FIN: so have asynchronous shutdowns. */
+static void exs_run_flushed(struct exs_conn *conn)
+	__must_hold(&conn->lock)
+{
+	bool flushed = exs_conn_flushed(conn);
+	int err = flushed ? 0 : -conn->end_err;
+
+	lockdep_assert_held(&conn->lock);
+	if (!flushed && conn->state != EXS_CONN_DEAD)
+		return;
+	if (list_empty_careful(&conn->flushers))
+		return;
+	spin_unlock(&conn->lock);
+	exs_closers_tell(&conn->flushers, err);
+	spin_lock(&conn->lock);
+}
+
+/*
+ * Every transfer has had its end: so has an asynchronous close. What is on the
+ * list keeps the socket, and that this connection.
+ */
+static void exs_run_closed(struct exs_conn *conn)
+	__must_hold(&conn->lock)
+{
+	int err = -conn->end_err;
+
+	lockdep_assert_held(&conn->lock);
+	if (conn->state != EXS_CONN_DEAD || !list_empty(&conn->xfers) ||
+	    !list_empty(&conn->ending) || !list_empty(&conn->finished))
+		return;
+	spin_unlock(&conn->lock);
+	exs_closers_tell(&conn->closers, err);
+	spin_lock(&conn->lock);
+}
+
+#define EXS_REPORT(stat, counter) do {						\
+	if (now->stat != old->stat)						\
+		exs_count(counter, now->stat - old->stat);			\
+} while (0)
+
+static void exs_run_report(struct exs_conn *conn)
+{
+	const struct exs_engine_stats *now = &conn->engine.stats;
+	const struct exs_engine_stats *old = &conn->reported;
+
+	lockdep_assert_held(&conn->lock);
+	EXS_REPORT(direct_bytes, direct_tx_bytes);
+	EXS_REPORT(indirect_bytes, indirect_tx_bytes);
+	EXS_REPORT(eager_bytes, eager_tx_bytes);
+	EXS_REPORT(adverts_sent, adverts_tx);
+	EXS_REPORT(adverts_dropped, adverts_dropped);
+	EXS_REPORT(phases, phase_switches);
+	EXS_REPORT(revokes, revokes);
+	EXS_REPORT(credit_stalls, credit_stalls);
+	EXS_REPORT(ring_stalls, ring_stalls);
+	conn->reported = *now;
+}
+
+static void exs_run_wake(struct exs_conn *conn)
+	__must_hold(&conn->lock)
+{
+	__poll_t events = conn->wake;
+	struct sock *sk = conn->sk;
+
+	lockdep_assert_held(&conn->lock);
+	if (!events)
+		return;
+	conn->wake = 0;
+	if (sk)
+		sock_hold(sk);
+	spin_unlock(&conn->lock);
+	wake_up_all(&conn->wait);
+	if (sk) {
+		exs_sock_wake(sk, events);
+		sock_put(sk);
+	}
+	spin_lock(&conn->lock);
+}
+
+/*
+ * A cancelled receive whose memory the peer may write to ends with the peer's
+ * answer. That has to come within net.exs.stall_timeout, after each REVOKE and
+ * after what the peer had begun to send before it heard of it. There is an end to
+ * that: data uses up the adverts that are left, or makes them void.
+ */
+static void exs_run_revokes(struct exs_conn *conn)
+{
+	const struct exs_engine *e = &conn->engine;
+	bool waits = e->cancels && conn->state == EXS_CONN_UP;
+	unsigned long patience;
+
+	lockdep_assert_held(&conn->lock);
+	if (!waits && conn->revoking && cancel_delayed_work(&conn->revoke_work))
+		exs_conn_put(conn);	/* not the last: our caller's */
+	if (waits && (!conn->revoking || conn->revokes != e->stats.revokes ||
+		      conn->revoke_rp != e->rp)) {
+		patience = msecs_to_jiffies(READ_ONCE(exs_sysctl_stall_timeout));
+		conn->revokes = e->stats.revokes;
+		conn->revoke_rp = e->rp;
+		conn->revoke_by = jiffies + patience;
+		if (!mod_delayed_work(exs_run_wq, &conn->revoke_work, patience))
+			exs_conn_get(conn);
+	}
+	conn->revoking = waits;
+}
+
+static void exs_run_once(struct exs_conn *conn)
+	__must_hold(&conn->lock)
+{
+	if (conn->engine_up) {
+		exs_run_ring(conn);
+		exs_run_copies(conn);
+		exs_run_ended(conn);
+		exs_run_transmit(conn);
+		exs_run_revokes(conn);
+	}
+	exs_run_finish(conn);
+	exs_run_drained(conn);
+	exs_run_flushed(conn);
+	exs_run_orphan(conn);
+	exs_run_closed(conn);
+	exs_run_report(conn);
+	exs_run_wake(conn);
+}
+
+void exs_conn_kick(struct exs_conn *conn)
+{
+	exs_conn_get(conn);
+	if (!queue_work(exs_run_wq, &conn->run_work))
+		exs_conn_put(conn);	/* not the last: our caller's */
+}
+
+void exs_conn_run(struct exs_conn *conn)
+{
+	unsigned int rounds = 0;
+
+	spin_lock(&conn->lock);
+	conn->run_again = true;
+	if (!conn->running) {
+		conn->running = true;
+		while (conn->run_again && rounds++ < EXS_RUN_ROUNDS) {
+			conn->run_again = false;
+			exs_run_once(conn);
+		}
+		conn->running = false;
+		if (conn->run_again)
+			exs_conn_kick(conn);
+		/* Those who wait for the runner to leave: exs_conn_drained(). */
+		if (conn->drained)
+			wake_up_all(&conn->wait);
+	}
+	spin_unlock(&conn->lock);
+}
+
+void exs_conn_run_work(struct work_struct *work)
+{
+	struct exs_conn *conn = container_of(work, struct exs_conn, run_work);
+
+	exs_conn_run(conn);
+	exs_conn_put(conn);
+}
+
+void exs_conn_sent(struct exs_conn *conn, struct exs_xfer *x)
+{
+	lockdep_assert_held(&conn->lock);
+	if (!--x->tx_pending && x->all_posted)
+		list_move_tail(&x->link, &conn->finished);
+}
+
+void exs_conn_fin_delivered(struct exs_conn *conn)
+{
+	lockdep_assert_held(&conn->lock);
+	conn->fin_delivered = true;
+	conn->wake |= EPOLLOUT;
+}
+
+void exs_conn_invalidated(struct exs_conn *conn, struct exs_xfer *x)
+{
+	lockdep_assert_held(&conn->lock);
+	exs_count(invalidations, 1);
+	x->invalidating = false;
+}
+
+void exs_conn_reposted(struct exs_conn *conn)
+{
+	lockdep_assert_held(&conn->lock);
+	exs_engine_reposted(&conn->engine);
+}
+
+static int exs_conn_eager(struct exs_conn *conn, struct exs_rcv *rcv)
+{
+	const struct exs_msg *msg = &conn->msg;
+	u32 len;
+
+	if (!rcv)
+		return exs_message_keep(conn, msg->data, msg->len);
+	len = min_t(u64, msg->len, rcv->len);
+	exs_xfer_put(exs_rcv_xfer(rcv), 0, msg->data, len);
+	exs_run_wrote(conn, exs_rcv_xfer(rcv), 0, len);
+	return 0;
+}
+
+int exs_conn_received(struct exs_conn *conn, const void *buf, u32 len)
+{
+	struct exs_rcv *rcv = NULL;
+
+	lockdep_assert_held(&conn->lock);
+	if (conn->state != EXS_CONN_UP)
+		return 0;
+	if (exs_wire_get_msg(buf, len, &conn->msg) < 0 ||
+	    exs_engine_rx_msg(&conn->engine, &conn->msg, &rcv) < 0)
+		return -EPROTO;
+	conn->wake |= EPOLLIN;
+	if (conn->msg.type == EXS_MSG_EAGER)
+		return exs_conn_eager(conn, rcv);
+	/* Sleepers in poll() are woken by the bits that they asked for. */
+	if (conn->msg.type == EXS_MSG_FIN)
+		conn->wake |= EPOLLRDHUP | EPOLLHUP;
+	return 0;
+}
+
+int exs_conn_received_imm(struct exs_conn *conn, u32 imm)
+{
+	lockdep_assert_held(&conn->lock);
+	if (conn->state != EXS_CONN_UP)
+		return 0;
+	conn->wake |= EPOLLIN;
+	return exs_engine_rx_imm(&conn->engine, imm);
+}

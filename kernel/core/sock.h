@@ -1,0 +1,284 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * AF_EXS sockets, and what async/ needs of them.
+ */
+#ifndef EXS_CORE_SOCK_H
+#define EXS_CORE_SOCK_H
+
+#include <net/sock.h>
+
+#include "conn.h"
+#include "options.h"
+
+struct exs_listen;
+struct exs_user;
+struct exs_verbs_listener;
+
+enum exs_sock_state {
+	EXS_UNCONNECTED,
+	EXS_BOUND,
+	EXS_LISTENING,
+	EXS_CONNECTING,
+	EXS_CONNECTED,		/* until release, also after the connection ended */
+	EXS_CLOSED,
+};
+
+/**
+ * struct exs_waiter - an asynchronous connect, accept, close or shutdown that waits
+ *	at a socket
+ * @node: the socket's
+ * @fn: called once, process context, no lock but lock_sock possibly held:
+ *	@err 0 or a negative errno; accept: @child is a connected socket without a
+ *	struct socket, one reference, for exs_sock_park() or exs_sock_drop();
+ *	else NULL. connect: @err of 1 means: discard, connect(2) itself
+ *	said the error.
+ */
+struct exs_waiter {
+	struct list_head node;
+	void (*fn)(struct exs_waiter *w, int err, struct sock *child);
+};
+
+/* Options of TCP's that are remembered, see sockopt.c; only the last has a meaning. */
+enum exs_kept {
+	EXS_KEPT_NODELAY,
+	EXS_KEPT_CORK,
+	EXS_KEPT_QUICKACK,
+	EXS_KEPT_KEEPCNT,
+	EXS_KEPT_KEEPINTVL,
+	EXS_KEPT_KEEPIDLE,
+	EXS_KEPT_MAX
+};
+
+/**
+ * struct exs_sock - an AF_EXS socket
+ * @sk: first member
+ * @state: moved by exs_change_state() only; lock_sock; read anywhere with
+ *	smp_load_acquire()
+ * @conn: set once under lock_sock, published with smp_store_release(); stays
+ *	until the socket is destroyed
+ * @bound: what bind() reserved and nobody used up yet; op_lock
+ * @listen: made by the first listen(), published with smp_store_release();
+ *	stays until the socket is destroyed, also when it is closed
+ * @connect_waiter: who hears of the end of the next connect(2); lock_sock
+ * @local: own address; AF_UNSPEC if not bound; lock_sock, fixed once connected
+ * @peer: the peer's; as above
+ * @socktype: enum exs_wire_socktype
+ * @op_lock: one bind, listen, beginning of connect, shutdown or close at a
+ *	time. Held around the transport's calls that take rdma_cm's locks, which
+ *	must not be under lock_sock. Comes before lock_sock.
+ * @attempt: the connection that connect() is trying; NULL once that is decided;
+ *	lock_sock, read without for wake-ups
+ * @attempt_work: decides @attempt after the transport said something
+ * @starting: @attempt is decided by the task in connect(2) as soon as the
+ *	transport lets go of it, not by @attempt_work; lock_sock
+ * @park_lock: guards @parked
+ * @parked: connections that wait for an accept(2) of a certain thread
+ * @closers: struct exs_waiter, asynchronous closes; exs_closers_lock
+ * @flags: EXS_SK_* bits, atomic
+ * @options: SOL_EXS; changed under op_lock
+ * @timeouts: of asynchronous sends and receives: see exs_sock_timeout(); atomic
+ * @kept: TCP's options, by enum exs_kept; atomic
+ */
+struct exs_sock {
+	struct sock sk;
+	enum exs_sock_state state;
+	struct exs_conn *conn;
+	struct exs_verbs_listener *bound;
+	struct exs_listen *listen;
+	struct exs_waiter *connect_waiter;
+	struct sockaddr_storage local, peer;
+	u8 socktype;
+	struct mutex op_lock;		/* before lock_sock */
+	struct exs_conn *attempt;
+	struct work_struct attempt_work;
+	bool starting;
+	spinlock_t park_lock;		/* parked */
+	struct list_head parked;
+	struct list_head closers;
+	unsigned long flags;
+	struct exs_options options;
+	u64 timeouts[2];
+	int kept[EXS_KEPT_MAX];
+};
+
+/* Bits of exs_sock.flags */
+enum {
+	EXS_SK_ERR_TOLD,	/* conn's error was copied to sk->sk_err           */
+	EXS_SK_V6,		/* AF_INET addresses are shown as mapped to IPv6   */
+	EXS_SK_V6ONLY,		/* IPV6_V6ONLY                                    */
+};
+
+static inline struct exs_sock *exs_sk(const struct sock *sk)
+{
+	return (struct exs_sock *)sk;
+}
+
+extern int exs_family;
+
+/* Whether a struct socket is one of ours. Any context. */
+bool exs_is_exs(const struct socket *sock);
+
+/*
+ * For async/. Sleep; no locks held.
+ */
+
+/* The next connect(2) on this socket does not block, and @w hears its end.
+ * Return: 0, -EALREADY, -EISCONN, -EINVAL.
+ */
+int exs_sock_arm_connect(struct sock *sk, struct exs_waiter *w);
+
+/* @w gets the next connection that no earlier waiter wants. May call
+ * @w->fn before it returns. Return: 0 or -EINVAL (not listening).
+ */
+int exs_sock_arm_accept(struct sock *sk, struct exs_waiter *w);
+
+/* Return: true if @w->fn will never be called (now); false: it was or is. */
+bool exs_sock_disarm(struct sock *sk, struct exs_waiter *w);
+
+/* @w hears when the socket's close is complete: its last descriptor is gone, its
+ * operations have had their events, its connection is over. @err is 0 or why not
+ * all that was sent was delivered. The caller holds the socket's file.
+ */
+void exs_sock_arm_close(struct sock *sk, struct exs_waiter *w);
+
+/* @w hears when all that was sent, and its end, is with the peer: after a
+ * shutdown() or close() that the caller need not wait for. @err is 0 or why not.
+ * Return: 0 or -ENOTCONN.
+ */
+int exs_sock_arm_shutdown(struct sock *sk, struct exs_waiter *w);
+
+/* As exs_sock_disarm(), for a close or a shutdown. */
+bool exs_sock_disarm_end(struct exs_waiter *w);
+
+/* The same for a shutdown, unless the socket is shut down, or its connection has
+ * ended: then @w->fn will be called.
+ */
+bool exs_sock_withdraw_shutdown(struct sock *sk, struct exs_waiter *w);
+
+/* The next accept(2) of the current task on @listener returns @child (its
+ * reference goes along), ahead of all others. If it fails, @child is as it was:
+ * -ECONNABORTED: @listener is closed; -EAGAIN: another one is parked for this
+ * task; -ENOMEM.
+ */
+int exs_sock_park(struct sock *listener, struct sock *child);
+
+/* Take a parked @child back, whoever parked it. Return: true: it was there and
+ * the reference is the caller's; false: it was accepted or dropped.
+ */
+bool exs_sock_unpark(struct sock *listener, struct sock *child);
+
+/* Close a connection that nobody accepted. */
+void exs_sock_drop(struct sock *child);
+
+/*
+ * Transfers: sendmsg() and recvmsg() with the kiocb of an operation, and with
+ * exs_send_mark as msg_ubuf, over an ITER_BVEC whose array and pages stay until
+ * ki_complete(). They never block (MSG_DONTWAIT). In flight: they return 0 and
+ * msg->msg_iocb is NULL; later ki_complete(iocb, bytes or errno), process context,
+ * no lock held, MSG_TRUNC and MSG_EOR in iocb->private. Otherwise msg->msg_iocb
+ * stays, and the result is what it says.
+ */
+extern struct ubuf_info exs_send_mark;
+bool exs_iocb_is_op(const struct kiocb *iocb);	/* async/: one of async's */
+
+/*
+ * async/: sendmsg() with the kiocb of an operation, exs_iocb_is_feed(), whose memory
+ * comes piece by piece: of the ITER_BVEC only the count is valid. Have it sent by
+ * @conn. Return: 0: ki_complete() follows, as above; or an errno. Sleeps.
+ */
+bool exs_iocb_is_feed(const struct kiocb *iocb);
+int exs_feed_start(struct exs_conn *conn, struct kiocb *iocb);
+
+/* recvmsg() with a kiocb of Linux AIO, of @len bytes that may wait for ever.
+ * Return: -EIOCBQUEUED: it was queued, and completes; 0: it cannot be, the call
+ * has to wait itself.
+ */
+int exs_aio_read(struct exs_conn *conn, struct sock *sk, struct msghdr *msg, size_t len);
+
+/*
+ * sendmsg() with MSG_ZEROCOPY and the caller's msg_ubuf: a send of the next @len
+ * bytes from the pages that they lie in, x->done not set. They stay, and so does the
+ * reference on the ubuf, which tells the caller that they need no longer, until
+ * exs_zerocopy_free(). Sleeps. Return: NULL: they have to be copied.
+ */
+struct exs_xfer *exs_zerocopy_alloc(const struct msghdr *msg, size_t len);
+void exs_zerocopy_free(struct exs_xfer *x);
+
+/* Cancel a transfer of this socket by its kiocb. 0 or -ENOENT. */
+int exs_sock_cancel(struct sock *sk, const struct kiocb *iocb);
+
+/* After how many nanoseconds an operation, which is submitted now, is to say that
+ * it takes long, and whether only @once; 0: never. Any context.
+ */
+u64 exs_sock_timeout(const struct sock *sk, bool recv, bool *once);
+
+/* The connection of a socket of any family, if it is ours and has one, or NULL. It
+ * stays as long as the socket. Any context.
+ */
+struct exs_conn *exs_sock_conn_of(const struct sock *sk);
+
+/* Wake those who wait at a socket: EPOLL* bits. Any process context. */
+void exs_sock_wake(struct sock *sk, __poll_t events);
+
+/* Sub-system entry points. */
+int exs_async_init(void);
+void exs_async_exit(void);
+/* SIOCEXS*: -ENOIOCTLCMD when not one of async's. */
+int exs_async_ioctl(struct socket *sock, unsigned int cmd, void __user *arg);
+
+/*
+ * Per-user caps (core/limits.c): charged to the calling task's user.
+ */
+enum exs_limit { EXS_LIMIT_CONNS, EXS_LIMIT_QUEUES, EXS_LIMIT_PAGES, EXS_LIMIT_MAX };
+/* Return: 0 and *user (a reference), or -ENOBUFS when the cap is reached (a
+ * counter and a rate-limited log line name the sysctl).
+ */
+int exs_limit_charge(enum exs_limit what, long n, struct exs_user **user);
+void exs_limit_uncharge(enum exs_limit what, long n, struct exs_user *user);
+
+/*
+ * Turns (core/limits.c): works that may sleep as long as somebody pleases. A user has
+ * net.exs.max_user_workers under way, so that there are workers for others.
+ */
+
+/**
+ * struct exs_turn - what takes turns
+ * @node: it waits; its own list head otherwise
+ * @given: it has waited, and has one
+ */
+struct exs_turn {
+	struct list_head node;
+	bool given;
+};
+
+/**
+ * exs_turn_take() - a work begins
+ * @user: whose; the caller has a reference
+ * @turn: the work's; if it waits, it stays until exs_turn_next() returns it
+ *
+ * Context: process. Return: 1: it may, until exs_turn_end(); 0: it waits from now on;
+ * -EALREADY: it has waited since it last began.
+ */
+int exs_turn_take(struct exs_user *user, struct exs_turn *turn);
+
+/* It has ended. */
+void exs_turn_end(struct exs_user *user);
+
+/*
+ * Return: the one that has waited longest, if there is a turn, which then is its own:
+ * its work is to begin once more. Or NULL.
+ */
+struct exs_turn *exs_turn_next(struct exs_user *user);
+
+/* sysctl net.exs.* (core/sysctl.c) */
+extern int exs_sysctl_enabled;
+extern int exs_sysctl_ring_size;	/* bytes, a power of two times PAGE_SIZE */
+extern int exs_sysctl_connect_timeout;	/* ms */
+extern int exs_sysctl_handshake_timeout;/* ms */
+extern int exs_sysctl_stall_timeout;	/* ms */
+extern int exs_sysctl_linger;		/* ms: most an orphan may take */
+extern int exs_sysctl_max_orphans;
+extern int exs_sysctl_sndbuf;		/* bytes of plain sends not yet sent */
+extern int exs_sysctl_direct_min;	/* smallest receive that is advertised */
+
+#endif

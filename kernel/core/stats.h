@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * What is counted: live objects, and every decision that refuses, retries,
+ * falls back or resets. One row each; /proc/net/exs prints them by name.
+ */
+#ifndef EXS_CORE_STATS_H
+#define EXS_CORE_STATS_H
+
+#include <linux/atomic.h>
+
+/* Live objects: all zero when nobody uses the module. */
+#define EXS_LIVE_TABLE(X)	\
+	X(sockets)		\
+	X(conns)		\
+	X(endpoints)		\
+	X(orphans)		\
+	X(xfers)		\
+	X(queues)		\
+	X(regions)		\
+	X(ops)			\
+	X(feeds)		\
+	X(aio_reads)		\
+	X(lanes)		\
+	X(pinned_pages)		\
+	X(mrs)			\
+	X(rings)
+
+/* Events since the module was loaded. */
+#define EXS_COUNT_TABLE(X)	\
+	X(ops_submitted)	\
+	X(ops_posted)		\
+	X(ops_discarded)	\
+	X(ops_timed_out)	\
+	X(ops_cancelled)	\
+	X(queue_full)		\
+	X(waiter_completions)	\
+	X(waiter_given_up)	\
+	X(busy_completions)	\
+	X(busy_given_up)	\
+	X(region_memlock)	\
+	X(region_stale)		\
+	X(oneshot_regions)	\
+	X(copied_sends)		\
+	X(file_bytes)		\
+	X(file_copied_bytes)	\
+	X(zerocopy_bytes)	\
+	X(zerocopy_unpinned)	\
+	X(aio_reads)		\
+	X(aio_unpinned)		\
+	X(aio_cancelled)	\
+	X(foreign_retries)	\
+	X(foreign_backoffs)	\
+	X(accepts_again)	\
+	X(connects)		\
+	X(accepts)		\
+	X(connect_refused)	\
+	X(connect_timeout)	\
+	X(reject_backlog)	\
+	X(reject_hello)		\
+	X(reject_limit)		\
+	X(reject_disabled)	\
+	X(handshake_timeout)	\
+	X(stall_timeout)	\
+	X(stall_probes)		\
+	X(revoke_timeout)	\
+	X(greetings_again)	\
+	X(listens_again)	\
+	X(limit_conns)		\
+	X(limit_queues)		\
+	X(limit_pages)		\
+	X(turns_waited)		\
+	X(orphan_limit)		\
+	X(linger_expired)	\
+	X(resets_protocol)	\
+	X(resets_transport)	\
+	X(resets_device)	\
+	X(resets_nomem)		\
+	X(mr_alloc_failed)	\
+	X(scattered_sends)	\
+	X(scattered_recvs)	\
+	X(direct_tx_bytes)	\
+	X(indirect_tx_bytes)	\
+	X(eager_tx_bytes)	\
+	X(inline_tx_bytes)	\
+	X(adverts_tx)		\
+	X(adverts_dropped)	\
+	X(phase_switches)	\
+	X(revokes)		\
+	X(credit_stalls)	\
+	X(ring_stalls)		\
+	X(invalidations)	\
+	X(cq_placed)
+
+#define X(name) EXS_LIVE_##name,
+enum exs_live { EXS_LIVE_TABLE(X) EXS_LIVE_MAX };
+#undef X
+#define X(name) EXS_COUNT_##name,
+enum exs_count { EXS_COUNT_TABLE(X) EXS_COUNT_MAX };
+#undef X
+
+extern atomic_long_t exs_live_counts[EXS_LIVE_MAX];
+extern atomic_long_t exs_counts[EXS_COUNT_MAX];
+
+/* Any context. exs_live(ops, 1), exs_live(ops, -1), exs_count(revokes, 1) */
+#define exs_live(name, n)	atomic_long_add((n), &exs_live_counts[EXS_LIVE_##name])
+#define exs_count(name, n)	atomic_long_add((n), &exs_counts[EXS_COUNT_##name])
+
+int exs_stats_init(void);	/* creates /proc/net/exs */
+void exs_stats_exit(void);
+
+#endif

@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * sysctl net.exs.*, of the whole machine (initial network namespace).
+ *
+ *	enabled            0: no new sockets, no incoming connections; what is
+ *	                   connected stays
+ *	ring_size          bytes of a stream's receive ring, made when first
+ *	                   needed; rounded up to a power of two
+ *	connect_timeout    ms until a connect(2) ends with ETIMEDOUT
+ *	handshake_timeout  ms until an incoming connection that does not finish
+ *	                   its hand-shake is dropped
+ *	stall_timeout      ms without any progress until a connection that has sent
+ *	                   something is given up
+ *	linger             ms that a closed socket's connection may still take to
+ *	                   deliver what was sent; then it is reset
+ *	max_orphans        such connections at one time; more are reset at once
+ *	sndbuf             bytes of plain sends that a socket buffers
+ *	direct_min         the smallest asynchronous receive that is offered to
+ *	                   the peer for direct transfer
+ *	max_user_conns     connections of one user: connecting, connected, and not
+ *	                   yet accepted
+ *	max_user_queues    event queues of one user
+ *	max_user_pages     pages that one user may have pinned, besides
+ *	                   RLIMIT_MEMLOCK
+ *	max_user_workers   files of one user that are being read for sends
+ */
+#include <linux/log2.h>
+#include <linux/mm.h>
+#include <linux/sysctl.h>
+#include <linux/workqueue.h>
+#include <net/net_namespace.h>
+
+#include "../compat/compat.h"
+#include "../transport/verbs.h"
+#include "core.h"
+#include "limits.h"
+
+int exs_sysctl_enabled = 1;
+int exs_sysctl_ring_size = 256 << 10;
+int exs_sysctl_connect_timeout = 15 * 1000;
+int exs_sysctl_handshake_timeout = 10 * 1000;
+int exs_sysctl_stall_timeout = 20 * 1000;
+int exs_sysctl_linger = 30 * 1000;
+int exs_sysctl_max_orphans = 1024;
+int exs_sysctl_sndbuf = 256 << 10;
+int exs_sysctl_direct_min = 4096;
+int exs_sysctl_max_user_conns = 4096;
+int exs_sysctl_max_user_queues = 1024;
+int exs_sysctl_max_user_pages;		/* exs_sysctl_init() */
+int exs_sysctl_max_user_workers = 64;
+
+static int exs_int_max = INT_MAX;
+static int exs_ms_max = 3600 * 1000;
+static int exs_ms_min = 10;
+static int exs_ring_min = PAGE_SIZE;
+static int exs_ring_max = EXS_VERBS_RING_MAX;
+static int exs_sndbuf_min = 4096;
+static int exs_sndbuf_max = 1 << 30;
+static int exs_direct_max = 1 << 30;
+static int exs_workers_max = WQ_MAX_ACTIVE;
+
+static int exs_sysctl_ring(EXS_CTL_TABLE *table, int write, void *buffer,
+			   size_t *lenp, loff_t *ppos)
+{
+	struct ctl_table copy = *table;
+	int size = READ_ONCE(exs_sysctl_ring_size);
+	int err;
+
+	copy.data = &size;
+	err = proc_dointvec_minmax(&copy, write, buffer, lenp, ppos);
+	if (!err && write)
+		WRITE_ONCE(exs_sysctl_ring_size, roundup_pow_of_two(size));
+	return err;
+}
+
+#define EXS_SYSCTL_INT(name, min, max) {				\
+	.procname	= #name,					\
+	.data		= &exs_sysctl_##name,				\
+	.maxlen		= sizeof(int),					\
+	.mode		= 0644,						\
+	.proc_handler	= proc_dointvec_minmax,				\
+	.extra1		= (min),					\
+	.extra2		= (max),					\
+}
+
+/* The empty entry at the end is for kernels that look for it. */
+static struct ctl_table exs_sysctl_table[] = {
+	EXS_SYSCTL_INT(enabled, SYSCTL_ZERO, SYSCTL_ONE),
+	{
+		.procname	= "ring_size",
+		.data		= &exs_sysctl_ring_size,
+		.maxlen		= sizeof(int),
+		.mode		= 0644,
+		.proc_handler	= exs_sysctl_ring,
+		.extra1		= &exs_ring_min,
+		.extra2		= &exs_ring_max,
+	},
+	EXS_SYSCTL_INT(connect_timeout, &exs_ms_min, &exs_ms_max),
+	EXS_SYSCTL_INT(handshake_timeout, &exs_ms_min, &exs_ms_max),
+	EXS_SYSCTL_INT(stall_timeout, &exs_ms_min, &exs_ms_max),
+	EXS_SYSCTL_INT(linger, SYSCTL_ZERO, &exs_ms_max),
+	EXS_SYSCTL_INT(max_orphans, SYSCTL_ZERO, &exs_int_max),
+	EXS_SYSCTL_INT(sndbuf, &exs_sndbuf_min, &exs_sndbuf_max),
+	EXS_SYSCTL_INT(direct_min, SYSCTL_ZERO, &exs_direct_max),
+	EXS_SYSCTL_INT(max_user_conns, SYSCTL_ZERO, &exs_int_max),
+	EXS_SYSCTL_INT(max_user_queues, SYSCTL_ZERO, &exs_int_max),
+	EXS_SYSCTL_INT(max_user_pages, SYSCTL_ZERO, &exs_int_max),
+	EXS_SYSCTL_INT(max_user_workers, SYSCTL_ONE, &exs_workers_max),
+	{ }
+};
+
+static struct ctl_table_header *exs_sysctl_header;
+
+int exs_sysctl_init(void)
+{
+	/* Half of memory: RLIMIT_MEMLOCK is per process, this is per user. */
+	exs_sysctl_max_user_pages = min_t(unsigned long, totalram_pages() / 2, INT_MAX);
+	exs_sysctl_header = register_net_sysctl_sz(&init_net, "net/exs", exs_sysctl_table,
+						   ARRAY_SIZE(exs_sysctl_table) - 1);
+	return exs_sysctl_header ? 0 : -ENOMEM;
+}
+
+void exs_sysctl_exit(void)
+{
+	unregister_net_sysctl_table(exs_sysctl_header);
+}

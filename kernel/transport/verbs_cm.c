@@ -1,0 +1,484 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * The hand-shake.
+ *
+ *   connecting: resolve address > make queue pair, resolve route > connect > open
+ *   accepting:  (verbs_listen.c) > make queue pair, accept > first message: open
+ *
+ * The CM's handlers only note what happened. The steps that follow are taken by
+ * the task in connect(2), if it blocks: siw makes its TCP connection in the
+ * caller's network namespace, so that is the only way out of a container.
+ * Otherwise, and when that task was interrupted, cm_work takes them.
+ */
+#include <linux/nsproxy.h>
+#include <linux/sched/signal.h>
+#include <rdma/ib_cm.h>
+
+#include "core/sock.h"
+#include "core/stats.h"
+#include "verbs_internal.h"
+
+/* An address that does not answer: TCP gives up after three ARP requests. */
+#define EXS_VERBS_ADDR_MS	8000
+#define EXS_VERBS_ROUTE_MS	8000
+
+/* The REQ's retransmissions; rdma_cm's own timer is far too patient for us. */
+#define EXS_VERBS_RETRIES	7	/* rxe: for ever; see verbs_stall.c    */
+#define EXS_VERBS_RNR_RETRIES	6	/* 7 would be: for ever               */
+
+/* iWARP: how many local ports are tried */
+#define EXS_VERBS_PORTS		32
+
+/* iWARP: when to greet a peer that we have not heard of again; times four. */
+#define EXS_VERBS_NUDGE_MS	20
+#define EXS_VERBS_NUDGE_MAX_MS	5200
+
+/* A mishap of the hand-shake as connect(2) reports it. */
+static int exs_verbs_errno(int err)
+{
+	switch (err) {
+	case -ENODATA:		/* no neighbour entry */
+		return -EHOSTUNREACH;
+	case -ECONNRESET:	/* iWARP: the peer's MPA layer said no */
+		return -ECONNREFUSED;
+	default:
+		return err;
+	}
+}
+
+static int exs_verbs_reject_errno(struct exs_verbs_ep *v, int reason)
+{
+	if (v->iwarp || reason < 0)
+		return -ECONNREFUSED;
+	switch (reason) {
+	case IB_CM_REJ_TIMEOUT:
+		return -ETIMEDOUT;
+	case IB_CM_REJ_STALE_CONN:
+		return -ECONNRESET;
+	default:
+		return -ECONNREFUSED;
+	}
+}
+
+/* Leave @what for whoever takes the steps. CM handlers, tasks. */
+void exs_verbs_note(struct exs_verbs_ep *v, unsigned int what)
+{
+	set_bit(what, &v->todo);
+	/* Pairs with the one in exs_verbs_leave(). */
+	smp_mb__after_atomic();
+	if (READ_ONCE(v->driving))
+		wake_up(&v->wait);
+	else
+		queue_work(exs_verbs_wq, &v->cm_work);
+}
+
+/* The connection ended: @err as of exs_conn_lost(), once all that arrived before
+ * was processed. Any context.
+ */
+void exs_verbs_note_lost(struct exs_verbs_ep *v, int err)
+{
+	cmpxchg(&v->lost_err, EXS_VERBS_NOT_LOST, err);
+	set_bit(EXS_VERBS_DO_LOST, &v->todo);
+	queue_work(exs_verbs_wq, &v->cm_work);
+}
+
+/* What getsockname() and getpeername() say. */
+void exs_verbs_addresses(struct exs_verbs_ep *v)
+{
+	const struct rdma_addr *addr = &v->id->route.addr;
+	struct exs_conn *conn = v->ep.conn;
+
+	spin_lock(&conn->lock);
+	conn->local = addr->src_addr;
+	conn->peer = addr->dst_addr;
+	spin_unlock(&conn->lock);
+}
+
+static void exs_verbs_param(struct exs_verbs_ep *v, struct rdma_conn_param *param,
+			    u8 *hello)
+{
+	struct exs_hello ours;
+	int len;
+
+	exs_conn_hello(v->ep.conn, &ours);
+	len = exs_wire_put_hello(hello, EXS_WIRE_HELLO_LEN, &ours);
+	*param = (struct rdma_conn_param) {
+		.private_data		= hello,
+		.private_data_len	= WARN_ON_ONCE(len < 0) ? 0 : len,
+		/* We never read; one is what every provider can do with. */
+		.responder_resources	= 1,
+		.initiator_depth	= 1,
+		.flow_control		= 1,
+		.retry_count		= EXS_VERBS_RETRIES,
+		.rnr_retry_count	= EXS_VERBS_RNR_RETRIES,
+	};
+}
+
+static int exs_verbs_resolve(struct exs_verbs_ep *v, unsigned int ms)
+{
+	return rdma_resolve_addr(v->id, NULL, (struct sockaddr *)&v->ep.conn->peer,
+				 min_t(unsigned int, ms, EXS_VERBS_ADDR_MS));
+}
+
+static int exs_verbs_step_route(struct exs_verbs_ep *v)
+{
+	int err;
+
+	exs_verbs_addresses(v);
+	err = exs_verbs_make_qp(v);
+	return err ? err : rdma_resolve_route(v->id, EXS_VERBS_ROUTE_MS);
+}
+
+/*
+ * iWARP's ports are TCP's, but the CM chooses from its own: if TCP has the one that
+ * it chose in use, begin again with another.
+ */
+static bool exs_verbs_port_taken(const struct exs_verbs_ep *v, int err)
+{
+	return v->iwarp && (err == -EADDRINUSE || err == -EADDRNOTAVAIL) &&
+	       !exs_verbs_is(v, EXS_VERBS_BOUND) && v->ports < EXS_VERBS_PORTS;
+}
+
+static int exs_verbs_other_port(struct exs_verbs_ep *v)
+{
+	int err;
+
+	v->ports++;
+	exs_verbs_undo_qp(v);
+	clear_bit(EXS_VERBS_STARTED, &v->flags);
+	err = exs_verbs_renew_id(v);
+	return err ? err : exs_verbs_resolve(v, EXS_VERBS_ADDR_MS);
+}
+
+static int exs_verbs_step_connect(struct exs_verbs_ep *v)
+{
+	struct net *net = v->id->route.addr.dev_addr.net;
+	struct rdma_conn_param param;
+	u8 hello[EXS_WIRE_HELLO_LEN];
+	int err;
+
+	if (v->iwarp && !net_eq(current->nsproxy->net_ns, net))
+		return -EOPNOTSUPP;
+	exs_verbs_param(v, &param, hello);
+	set_bit(EXS_VERBS_STARTED, &v->flags);
+	err = rdma_connect(v->id, &param);
+	if (exs_verbs_port_taken(v, err))
+		return exs_verbs_other_port(v);
+	if (err && signal_pending(current) && v->iwarp) {
+		/* siw's TCP connect was interrupted; the worker tries again. */
+		set_bit(EXS_VERBS_DO_CONNECT, &v->todo);
+		return -ERESTARTSYS;
+	}
+	return err;
+}
+
+static int exs_verbs_step_accept(struct exs_verbs_ep *v)
+{
+	struct rdma_conn_param param;
+	u8 hello[EXS_WIRE_HELLO_LEN];
+	int err;
+
+	err = exs_verbs_make_qp(v);
+	if (err)
+		return err;
+	exs_verbs_param(v, &param, hello);
+	rdma_lock_handler(v->id);
+	set_bit(EXS_VERBS_STARTED, &v->flags);
+	err = rdma_accept(v->id, &param);
+	rdma_unlock_handler(v->id);
+	return err;
+}
+
+/*
+ * siw's accept sends the answer before it listens to its socket: a first message
+ * that arrives in between is noticed only when another follows. So greet again
+ * until the peer was heard of.
+ */
+static void exs_verbs_nudge_later(struct exs_verbs_ep *v)
+{
+	v->nudge_ms = v->nudge_ms ? 4 * v->nudge_ms : EXS_VERBS_NUDGE_MS;
+	if (v->nudge_ms <= EXS_VERBS_NUDGE_MAX_MS)
+		queue_delayed_work(exs_verbs_wq, &v->timer,
+				   msecs_to_jiffies(v->nudge_ms));
+}
+
+static void exs_verbs_nudge(struct exs_verbs_ep *v)
+{
+	struct exs_conn *conn = v->ep.conn;
+	bool heard;
+
+	spin_lock(&conn->lock);
+	heard = v->heard || exs_verbs_is(v, EXS_VERBS_CLOSING);
+	if (!heard)
+		exs_engine_greet(&conn->engine);
+	spin_unlock(&conn->lock);
+	if (heard)
+		return;
+	exs_count(greetings_again, 1);
+	exs_conn_run(conn);
+	exs_verbs_nudge_later(v);
+}
+
+/*
+ * Both sides: the connection is up. The active side's first message is a CREDIT
+ * though none is due, as the passive side waits for it. Sleeps.
+ */
+int exs_verbs_open(struct exs_verbs_ep *v)
+{
+	struct exs_conn *conn = v->ep.conn;
+	int err;
+
+	if (!v->greeted) {
+		exs_count(reject_hello, 1);
+		return -EPROTO;
+	}
+	exs_verbs_addresses(v);
+	/* Either its time is up, which the next call sees, or it is in time. */
+	cancel_delayed_work_sync(&v->timer);
+	/* Bounds the keys that the peer may use: EXS_VERBS_KEYS_MAX. */
+	v->peer.max_segs = min_t(u16, v->peer.max_segs, EXS_VERBS_KEYS_MAX);
+	err = exs_conn_established(conn, &v->peer);
+	if (err)
+		return err;
+	exs_verbs_settle(v, true);
+	spin_lock(&conn->lock);
+	if (exs_verbs_is(v, EXS_VERBS_ACTIVE))
+		exs_engine_greet(&conn->engine);
+	v->alive = jiffies;
+	set_bit(EXS_VERBS_OPEN, &v->flags);
+	spin_unlock(&conn->lock);
+	if (exs_verbs_is(v, EXS_VERBS_ACTIVE) && v->iwarp)
+		exs_verbs_nudge_later(v);
+	wake_up(&v->wait);
+	return 0;
+}
+
+static int exs_verbs_step_open(struct exs_verbs_ep *v)
+{
+	int err = exs_verbs_open(v);
+
+	if (!err)
+		exs_conn_run(v->ep.conn);
+	return err;
+}
+
+static int (*const exs_verbs_step[])(struct exs_verbs_ep *v) = {
+	[EXS_VERBS_DO_ROUTE]	= exs_verbs_step_route,
+	[EXS_VERBS_DO_CONNECT]	= exs_verbs_step_connect,
+	[EXS_VERBS_DO_OPEN]	= exs_verbs_step_open,
+	[EXS_VERBS_DO_ACCEPT]	= exs_verbs_step_accept,
+};
+
+/* Take the steps that are due. Return: 0, or -ERESTARTSYS. Sleeps. */
+static int exs_verbs_take_steps(struct exs_verbs_ep *v)
+{
+	unsigned int i;
+	int err = 0;
+
+	mutex_lock(&v->step_mutex);
+	for (i = 0; i < ARRAY_SIZE(exs_verbs_step) && !err; i++) {
+		if (!test_and_clear_bit(i, &v->todo) ||
+		    exs_verbs_is(v, EXS_VERBS_CLOSING))
+			continue;
+		err = exs_verbs_step[i](v);
+	}
+	mutex_unlock(&v->step_mutex);
+	if (!err || err == -ERESTARTSYS)
+		return err;
+	exs_conn_lost(v->ep.conn, -exs_verbs_errno(err));
+	return 0;
+}
+
+void exs_verbs_cm_work(struct work_struct *work)
+{
+	struct exs_verbs_ep *v = container_of(work, struct exs_verbs_ep, cm_work);
+
+	if (test_and_clear_bit(EXS_VERBS_DO_LOST, &v->todo)) {
+		exs_verbs_poll(v);
+		exs_conn_lost(v->ep.conn, READ_ONCE(v->lost_err));
+	}
+	if (READ_ONCE(v->todo) & EXS_VERBS_DO_STEPS)
+		exs_verbs_take_steps(v);
+}
+
+/* The hand-shake took too long; or it is done, and the peer still silent. */
+void exs_verbs_timer(struct work_struct *work)
+{
+	struct exs_verbs_ep *v = container_of(to_delayed_work(work),
+					      struct exs_verbs_ep, timer);
+
+	if (exs_verbs_is(v, EXS_VERBS_OPEN)) {
+		exs_verbs_nudge(v);
+		return;
+	}
+	if (exs_verbs_is(v, EXS_VERBS_ACTIVE))
+		exs_count(connect_timeout, 1);
+	else
+		exs_count(handshake_timeout, 1);
+	exs_conn_lost(v->ep.conn, ETIMEDOUT);
+}
+
+/* The peer's answer: its hello. */
+static void exs_verbs_established(struct exs_verbs_ep *v,
+				  const struct rdma_conn_param *param)
+{
+	if (!exs_verbs_is(v, EXS_VERBS_ACTIVE))
+		return;
+	v->greeted = !exs_wire_get_hello(param->private_data, param->private_data_len,
+					 &v->peer);
+	exs_verbs_note(v, EXS_VERBS_DO_OPEN);
+}
+
+/*
+ * A peer that leaves before our last message of the hand-shake reached its CM
+ * rejects what is established here. (Were it to call rdma_notify() when our data
+ * overtakes that message, its answer would still be repeated for a minute, and
+ * destroying the identifier would wait for that.)
+ */
+static void exs_verbs_rejected(struct exs_verbs_ep *v, int reason)
+{
+	set_bit(EXS_VERBS_GONE, &v->flags);
+	wake_up(&v->wait);
+	if (exs_verbs_is(v, EXS_VERBS_OPEN) || v->greeted)
+		exs_verbs_note_lost(v, 0);
+	else
+		exs_conn_lost(v->ep.conn, -exs_verbs_reject_errno(v, reason));
+}
+
+/* A connection's identifier: what the CM says. Under its handler_mutex. */
+int exs_verbs_conn_event(struct rdma_cm_id *id, struct rdma_cm_event *ev)
+{
+	struct exs_verbs_ep *v = id->context;
+	struct exs_conn *conn = v->ep.conn;
+
+	switch (ev->event) {
+	case RDMA_CM_EVENT_ADDR_RESOLVED:
+		exs_verbs_note(v, EXS_VERBS_DO_ROUTE);
+		break;
+	case RDMA_CM_EVENT_ROUTE_RESOLVED:
+		exs_verbs_note(v, EXS_VERBS_DO_CONNECT);
+		break;
+	case RDMA_CM_EVENT_ESTABLISHED:
+		exs_verbs_established(v, &ev->param.conn);
+		break;
+	case RDMA_CM_EVENT_ADDR_ERROR:
+		exs_conn_lost(conn, ev->status == -ETIMEDOUT ? EHOSTUNREACH :
+			      -exs_verbs_errno(ev->status));
+		break;
+	case RDMA_CM_EVENT_ROUTE_ERROR:
+		exs_conn_lost(conn, EHOSTUNREACH);
+		break;
+	case RDMA_CM_EVENT_REJECTED:
+		exs_verbs_rejected(v, ev->status);
+		break;
+	case RDMA_CM_EVENT_UNREACHABLE:
+		exs_conn_lost(conn, ETIMEDOUT);
+		break;
+	case RDMA_CM_EVENT_CONNECT_ERROR:
+		exs_conn_lost(conn, ev->status < 0 ? -exs_verbs_errno(ev->status) :
+			      ECONNRESET);
+		break;
+	case RDMA_CM_EVENT_DISCONNECTED:
+	case RDMA_CM_EVENT_TIMEWAIT_EXIT:
+		set_bit(EXS_VERBS_GONE, &v->flags);
+		wake_up(&v->wait);
+		exs_verbs_note_lost(v, 0);
+		break;
+	case RDMA_CM_EVENT_DEVICE_REMOVAL:
+		/* The teardown destroys the identifier; the CM waits for that. */
+		exs_count(resets_device, 1);
+		exs_conn_lost(conn, ENETDOWN);
+		break;
+	default:
+		break;
+	}
+	return 0;
+}
+
+/* How a connect that is no longer under way ended: 0 or a negative errno. */
+static int exs_verbs_outcome(struct exs_verbs_ep *v)
+{
+	struct exs_conn *conn = v->ep.conn;
+	int err;
+
+	if (exs_verbs_is(v, EXS_VERBS_OPEN))
+		return 0;
+	spin_lock(&conn->lock);
+	err = conn->end_err ? -conn->end_err : -ECONNABORTED;
+	spin_unlock(&conn->lock);
+	return err;
+}
+
+/* The task stops taking steps; what is left of them is for the worker. */
+static void exs_verbs_leave(struct exs_verbs_ep *v)
+{
+	WRITE_ONCE(v->driving, false);
+	/* Either we see the bit, or exs_verbs_note() sees us gone. */
+	smp_mb();
+	if (READ_ONCE(v->todo) & EXS_VERBS_DO_STEPS)
+		queue_work(exs_verbs_wq, &v->cm_work);
+	wake_up(&v->wait);
+}
+
+static bool exs_verbs_over(const struct exs_verbs_ep *v)
+{
+	return exs_verbs_is(v, EXS_VERBS_OPEN) || exs_verbs_is(v, EXS_VERBS_CLOSING);
+}
+
+static int exs_verbs_drive(struct exs_verbs_ep *v)
+{
+	int err;
+
+	do {
+		err = wait_event_interruptible(v->wait, exs_verbs_over(v) ||
+					       READ_ONCE(v->todo) & EXS_VERBS_DO_STEPS);
+		if (!err && !exs_verbs_over(v))
+			err = exs_verbs_take_steps(v);
+	} while (!err && !exs_verbs_over(v));
+	if (exs_verbs_over(v))
+		err = exs_verbs_outcome(v);
+	exs_verbs_leave(v);
+	return err;
+}
+
+/* Return: 0, or -ECONNABORTED: it was closed before it began. */
+static int exs_verbs_start(struct exs_verbs_ep *v, bool nonblock)
+{
+	struct exs_conn *conn = v->ep.conn;
+	int err = 0;
+
+	spin_lock(&conn->lock);
+	if (conn->state != EXS_CONN_CONNECTING || exs_verbs_is(v, EXS_VERBS_CLOSING))
+		err = -ECONNABORTED;
+	else
+		WRITE_ONCE(v->driving, !nonblock);
+	spin_unlock(&conn->lock);
+	return err;
+}
+
+/*
+ * exs_ep_ops.connect
+ *
+ * The caller keeps the endpoint alive (exs_conn.users) as teardown waits for
+ * a task that drives.
+ */
+int exs_verbs_connect(struct exs_ep *ep, bool nonblock, long timeout)
+{
+	struct exs_verbs_ep *v = exs_verbs_ep(ep);
+	int err;
+
+	err = exs_verbs_start(v, nonblock);
+	if (err)
+		return err;
+	set_bit(EXS_VERBS_ACTIVE, &v->flags);
+	queue_delayed_work(exs_verbs_wq, &v->timer, timeout);
+	err = exs_verbs_resolve(v, jiffies_to_msecs(timeout));
+	if (err) {
+		err = exs_verbs_errno(err);
+		exs_conn_lost(ep->conn, -err);
+		if (!nonblock)
+			exs_verbs_leave(v);
+		return err;
+	}
+	return nonblock ? -EINPROGRESS : exs_verbs_drive(v);
+}

@@ -1,0 +1,244 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * The life of an endpoint.
+ *
+ * It is made with an identifier of the CM's, holds a reference on its
+ * connection, and ends in the teardown work that close() queues: stop whoever
+ * may still take a step, disconnect, drain, end the transfers, give everything
+ * back. Nothing in that waits for a program or for the peer.
+ */
+#include <linux/slab.h>
+
+#include "core/stats.h"
+#include "verbs_internal.h"
+
+/* 4.096 us << 17: half a second. With 6 retries a peer that is gone is found out
+ * after four seconds, or sixteen where the hardware takes its full liberty.
+ */
+#define EXS_VERBS_ACK_TIMEOUT	17
+
+/* Code for 10.24 ms, though honest peers never meet an empty receive queue. */
+#define EXS_VERBS_RNR_TIMER	20
+
+struct workqueue_struct *exs_verbs_wq;
+struct workqueue_struct *exs_verbs_cq_wq;
+
+static atomic_t exs_verbs_count = ATOMIC_INIT(0);
+static DECLARE_WAIT_QUEUE_HEAD(exs_verbs_gone);
+
+static void exs_verbs_teardown(struct work_struct *work);
+
+static const struct exs_ep_ops exs_verbs_ops = {
+	.connect	= exs_verbs_connect,
+	.room		= exs_verbs_room,
+	.post		= exs_verbs_post,
+	.map		= exs_verbs_map,
+	.invalidate	= exs_verbs_invalidate,
+	.unmap		= exs_verbs_unmap,
+	.map_ring	= exs_verbs_map_ring,
+	.read_ring	= exs_verbs_read_ring,
+	.wrote		= exs_verbs_wrote,
+	.poll		= exs_verbs_poll_some,
+	.drain		= exs_verbs_drain_all,
+	.close		= exs_verbs_close,
+};
+
+static void exs_verbs_init_work(struct exs_verbs_ep *v)
+{
+	mutex_init(&v->step_mutex);
+	mutex_init(&v->cq_mutex);
+	mutex_init(&v->keys_mutex);
+	init_waitqueue_head(&v->wait);
+	INIT_WORK(&v->cm_work, exs_verbs_cm_work);
+	INIT_DELAYED_WORK(&v->cq_work, exs_verbs_cq_work);
+	INIT_WORK(&v->teardown_work, exs_verbs_teardown);
+	INIT_DELAYED_WORK(&v->timer, exs_verbs_timer);
+	INIT_DELAYED_WORK(&v->stall_work, exs_verbs_stall_work);
+}
+
+static void exs_verbs_init_queues(struct exs_verbs_ep *v)
+{
+	u32 i;
+
+	INIT_LIST_HEAD(&v->pending);
+	INIT_LIST_HEAD(&v->slots_free);
+	INIT_LIST_HEAD(&v->slots_posted);
+	INIT_LIST_HEAD(&v->keys_free);
+	INIT_LIST_HEAD(&v->ring_keys);
+	v->quiet.done = exs_verbs_quiet_done;
+	for (i = 0; i < EXS_VERBS_SLOTS; i++) {
+		v->slots[i].cqe.done = exs_verbs_slot_done;
+		INIT_LIST_HEAD(&v->slots[i].stale);
+		list_add_tail(&v->slots[i].link, &v->slots_free);
+	}
+	for (i = 0; i < exs_verbs_recvs(v); i++)
+		v->recv[i].done = exs_verbs_recv_done;
+}
+
+static void exs_verbs_set_id(struct exs_verbs_ep *v, struct rdma_cm_id *id)
+{
+	v->id = id;
+	/* Neither can fail for an RC identifier. */
+	rdma_set_ack_timeout(id, EXS_VERBS_ACK_TIMEOUT);
+	rdma_set_min_rnr_timer(id, EXS_VERBS_RNR_TIMER);
+}
+
+/* Has @id and a reference on @conn, once it is published. Sleeps. */
+struct exs_verbs_ep *exs_verbs_alloc(struct exs_conn *conn, struct rdma_cm_id *id)
+{
+	struct exs_verbs_ep *v;
+	struct exs_hello hello;
+
+	exs_conn_hello(conn, &hello);
+	v = kzalloc(struct_size(v, recv, hello.credits + EXS_VERBS_SPARE_RECVS),
+		    GFP_KERNEL_ACCOUNT);
+	if (!v)
+		return NULL;
+	v->ep.ops = &exs_verbs_ops;
+	v->ep.conn = conn;
+	v->ep.max_copy = EXS_VERBS_COPY_MAX;
+	v->credits = hello.credits;
+	v->lost_err = EXS_VERBS_NOT_LOST;
+	exs_verbs_set_id(v, id);
+	exs_verbs_init_work(v);
+	exs_verbs_init_queues(v);
+	exs_live(endpoints, 1);
+	atomic_inc(&exs_verbs_count);
+	return v;
+}
+
+/* No identifier, no resources, not published any more. */
+void exs_verbs_free(struct exs_verbs_ep *v)
+{
+	kfree(v);
+	exs_live(endpoints, -1);
+	if (atomic_dec_and_test(&exs_verbs_count))
+		wake_up(&exs_verbs_gone);
+}
+
+/* The connection's other half is there: it may be used. */
+void exs_verbs_publish(struct exs_verbs_ep *v)
+{
+	struct exs_conn *conn = v->ep.conn;
+
+	exs_conn_get(conn);
+	spin_lock(&conn->lock);
+	conn->ep = &v->ep;
+	spin_unlock(&conn->lock);
+}
+
+/* Undo exs_verbs_publish() and exs_verbs_alloc(); nobody has used it. */
+void exs_verbs_unpublish(struct exs_verbs_ep *v)
+{
+	struct exs_conn *conn = v->ep.conn;
+
+	spin_lock(&conn->lock);
+	conn->ep = NULL;
+	spin_unlock(&conn->lock);
+	exs_verbs_free(v);
+	exs_conn_put(conn);
+}
+
+static struct rdma_cm_id *exs_verbs_create_id(struct net *net)
+{
+	return rdma_create_id(net, exs_verbs_conn_event, NULL, RDMA_PS_TCP, IB_QPT_RC);
+}
+
+/* In a step, before there is a queue pair: an identifier that has no address. */
+int exs_verbs_renew_id(struct exs_verbs_ep *v)
+{
+	struct rdma_cm_id *old = v->id;
+	struct rdma_cm_id *id = exs_verbs_create_id(old->route.addr.dev_addr.net);
+
+	if (IS_ERR(id))
+		return PTR_ERR(id);
+	id->context = v;
+	exs_verbs_set_id(v, id);
+	rdma_destroy_id(old);
+	return 0;
+}
+
+int exs_verbs_create(struct net *net, struct exs_conn *conn)
+{
+	struct exs_verbs_ep *v;
+	struct rdma_cm_id *id;
+
+	id = exs_verbs_create_id(net);
+	if (IS_ERR(id))
+		return PTR_ERR(id);
+	v = exs_verbs_alloc(conn, id);
+	if (!v) {
+		rdma_destroy_id(id);
+		return -ENOMEM;
+	}
+	/* Not bound to a device: no event comes before we ask for one. */
+	id->context = v;
+	exs_verbs_publish(v);
+	return 0;
+}
+
+/* Whoever takes a step finishes it; afterwards CLOSING is seen. */
+static void exs_verbs_stop_steps(struct exs_verbs_ep *v)
+{
+	wait_event(v->wait, !READ_ONCE(v->driving));
+	mutex_lock(&v->step_mutex);
+	mutex_unlock(&v->step_mutex);
+}
+
+static void exs_verbs_teardown(struct work_struct *work)
+{
+	struct exs_verbs_ep *v = container_of(work, struct exs_verbs_ep, teardown_work);
+	struct exs_conn *conn = v->ep.conn;
+
+	exs_verbs_stop_steps(v);
+	exs_verbs_stop_qp(v);
+	exs_verbs_settle(v, false);
+	exs_verbs_ring_over(v);
+	/* In error and drained: it cannot touch memory any more. */
+	exs_conn_drained(conn);
+	exs_verbs_destroy_qp(v);
+	exs_verbs_free_qp(v);
+	rdma_destroy_id(v->id);
+	/* Nothing is left that could queue them again. */
+	cancel_delayed_work_sync(&v->timer);
+	cancel_delayed_work_sync(&v->stall_work);
+	cancel_work_sync(&v->cm_work);
+	exs_verbs_free(v);
+	exs_conn_put(conn);
+}
+
+/* exs_ep_ops.close */
+void exs_verbs_close(struct exs_ep *ep)
+{
+	struct exs_verbs_ep *v = exs_verbs_ep(ep);
+
+	if (test_and_set_bit(EXS_VERBS_CLOSING, &v->flags))
+		return;
+	wake_up(&v->wait);
+	queue_work(exs_verbs_wq, &v->teardown_work);
+}
+
+int exs_verbs_init(void)
+{
+	/*
+	 * Not WQ_MEM_RECLAIM: the CM's own queues, which destroying an identifier
+	 * flushes, are not either.
+	 */
+	exs_verbs_wq = alloc_workqueue("exs_verbs", WQ_UNBOUND, 0);
+	if (!exs_verbs_wq)
+		return -ENOMEM;
+	exs_verbs_cq_wq = alloc_workqueue("exs_cq", WQ_HIGHPRI | WQ_CPU_INTENSIVE, 0);
+	if (!exs_verbs_cq_wq) {
+		destroy_workqueue(exs_verbs_wq);
+		return -ENOMEM;
+	}
+	return 0;
+}
+
+void exs_verbs_exit(void)
+{
+	wait_event(exs_verbs_gone, !atomic_read(&exs_verbs_count));
+	/* Waits for the tails of the works that brought the count down. */
+	destroy_workqueue(exs_verbs_wq);
+	destroy_workqueue(exs_verbs_cq_wq);
+}

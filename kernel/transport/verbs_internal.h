@@ -1,0 +1,392 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * What the files of the verbs transport share.
+ *
+ *   verbs_ep.c      an endpoint's life: made, torn down; the ops table
+ *   verbs_cm.c      its hand-shake (rdma_cm), either side
+ *   verbs_listen.c  identifiers that are bound or listen
+ *   verbs_qp.c      its resources: domain, queues, receive buffers, slots
+ *   verbs_map.c     memory of transfers: DMA mapping, positions
+ *   verbs_sync.c    memory that device and processor use in turn
+ *   verbs_mr.c      memory keys: the pool, registration, invalidation
+ *   verbs_post.c    executing struct exs_tx
+ *   verbs_inline.c  work requests that take their bytes along
+ *   verbs_cq.c      completions
+ *   verbs_stall.c   notices that there are none
+ *
+ * Locks, outermost first: step_mutex, cq_mutex, listener's lock, keys_mutex,
+ * conn->lock. CM handlers take the listener's lock and conn->lock; QP events take
+ * none and queue work. Nothing here is done with the CM's handler_mutex wanted
+ * while one of these is held, but for step_mutex.
+ */
+#ifndef EXS_TRANSPORT_VERBS_INTERNAL_H
+#define EXS_TRANSPORT_VERBS_INTERNAL_H
+
+#include <linux/scatterlist.h>
+#include <rdma/ib_verbs.h>
+#include <rdma/rdma_cm.h>
+
+#include "core/conn.h"
+#include "verbs.h"
+
+/*
+ * The send queue. A memory key, once registered, keeps a place for its
+ * invalidation, so that memory can be taken back however full the queue is.
+ * Keys that the peer may use are at most EXS_VERBS_KEYS_MAX, because no more
+ * segments than that are ever advertised (exs_verbs_open() sees to it): what
+ * remains always drains, and holds the longest chain. EXS_VERBS_SEGS of them
+ * cover EXS_MESSAGE_MAX at any alignment.
+ */
+#define EXS_VERBS_KEYS_MAX	EXS_HELD_SEGS_MAX
+#define EXS_VERBS_SEGS		10	/* most segments in what we advertise  */
+#define EXS_VERBS_DATA_WRS	16	/* WRs of a piece, one remote segment  */
+#define EXS_VERBS_PIECE_MIN	4096	/* bytes of one, however scattered      */
+#define EXS_VERBS_CHAIN_WRS	(EXS_VERBS_DATA_WRS + EXS_WIRE_SEGS_MAX + 1)
+#define EXS_VERBS_SQ_WRS	126	/* and one to drain: 2^n - 1           */
+#define EXS_VERBS_SEND_SGES	16
+#define EXS_VERBS_KEY_PAGES	256	/* of one memory key; at least:         */
+#define EXS_VERBS_KEY_PAGES_MIN	DIV_ROUND_UP(EXS_MESSAGE_MAX / PAGE_SIZE + 1,	\
+					     EXS_VERBS_SEGS)
+#define EXS_VERBS_RUN_MAX	SZ_1G	/* bytes mapped in one piece            */
+#define EXS_VERBS_NOT_LOST	(-1)
+
+/*
+ * Headers of messages that we send: as long as EXS_VERBS_SEGS make them. In place
+ * of segments there may be the bytes of a send as short.
+ */
+#define EXS_VERBS_SLOTS		16
+#define EXS_VERBS_SLOT_LEN	192
+#define EXS_VERBS_COPY_MAX	(EXS_VERBS_SLOT_LEN - EXS_WIRE_HDR_LEN)
+
+/* Chains in a row whose end is only known from a later one's. */
+#define EXS_VERBS_SILENT_MAX	(EXS_VERBS_SLOTS / 2 - 1)
+
+/*
+ * Receives beyond those that the peer has credits for: one too many comes as
+ * a message that breaks the rules, not as an error of the provider's.
+ */
+#define EXS_VERBS_SPARE_RECVS	1
+
+/* Bits of exs_verbs_ep.flags. */
+enum {
+	EXS_VERBS_ACTIVE,	/* we connect; else the peer does             */
+	EXS_VERBS_STARTED,	/* the CM was told to connect or accept        */
+	EXS_VERBS_OPEN,		/* established, and we may send                */
+	EXS_VERBS_CLOSING,	/* teardown was begun                         */
+	EXS_VERBS_BOUND,	/* the identifier has its local address        */
+	EXS_VERBS_GONE,		/* the peer's CM agreed that it is over        */
+};
+
+/* Bits of exs_verbs_ep.todo: what a CM handler leaves for a task or a worker. */
+enum {
+	EXS_VERBS_DO_ROUTE,
+	EXS_VERBS_DO_CONNECT,
+	EXS_VERBS_DO_OPEN,
+	EXS_VERBS_DO_ACCEPT,
+	EXS_VERBS_DO_LOST,	/* always a worker's                          */
+};
+
+#define EXS_VERBS_DO_STEPS	(BIT(EXS_VERBS_DO_ROUTE) |		\
+				 BIT(EXS_VERBS_DO_CONNECT) |		\
+				 BIT(EXS_VERBS_DO_OPEN) |		\
+				 BIT(EXS_VERBS_DO_ACCEPT))
+
+/**
+ * struct exs_verbs_mr - a memory key
+ * @mr: the provider's
+ * @cqe: of its LOCAL_INV, if that is the last of a chain
+ * @link: in keys_free, in a transfer's map.mrs, in a slot's stale, in ring_keys
+ * @x: whose memory it covers
+ */
+struct exs_verbs_mr {
+	struct ib_mr *mr;
+	struct ib_cqe cqe;
+	struct list_head link;
+	struct exs_xfer *x;
+};
+
+/**
+ * struct exs_verbs_slot - a chain that was posted
+ * @cqe: of its last WR
+ * @link: in slots_free or slots_posted
+ * @x: send that a piece belongs to and that waits for its end, or NULL
+ * @stale: keys that the chain invalidates
+ * @wrs: places in the send queue that its completion gives back
+ * @fin: it is the FIN
+ * @copied: the bytes of the piece are in the slot
+ * @silent: not signalled: complete when a later one is
+ */
+struct exs_verbs_slot {
+	struct ib_cqe cqe;
+	struct list_head link;
+	struct exs_xfer *x;
+	struct list_head stale;
+	u16 wrs;
+	bool fin;
+	bool copied;
+	bool silent;
+};
+
+/**
+ * struct exs_verbs_pos - a place in DMA-mapped memory
+ * @sg: entry; NULL: the end
+ * @off: bytes into it
+ */
+struct exs_verbs_pos {
+	struct scatterlist *sg;
+	u32 off;
+};
+
+struct exs_verbs_listener;
+
+/**
+ * struct exs_verbs_ep - an endpoint over verbs
+ * @ep: what core knows of it
+ * @flags: EXS_VERBS_*; atomic
+ * @todo: EXS_VERBS_DO_*; atomic
+ * @id: the identifier; set before the endpoint is used, until teardown; a step of
+ *	the hand-shake may replace it
+ * @peer: what the peer said of itself, valid if @greeted
+ * @greeted: it said something that makes sense
+ * @listener: passive: until the hand-shake is settled (its lock)
+ * @pending: in its list
+ * @driving: a task in connect() takes the steps, not cm_work
+ * @step_mutex: one step at a time, none once CLOSING was seen under it
+ * @wait: for that task, and for teardown until it has left
+ * @cm_work: takes the steps, or reports that the connection was lost
+ * @teardown_work: the end
+ * @timer: bounds the hand-shake; then greets a silent peer again
+ * @nudge_ms: after this time
+ * @ports: iWARP: local ports that were tried
+ * @stall_work: looks at @progress
+ * @lost_err: positive errno for EXS_VERBS_DO_LOST, 0: the peer's end; the first
+ *	counts
+ * @pd: our protection domain; the resources exist while it is not NULL
+ * @cq: completions of both queues; cq_mutex
+ * @cq_mutex: one drain at a time
+ * @cq_work: drains
+ * @mem: receive buffers, then header slots
+ * @dma: its DMA address
+ * @mem_len: its length
+ * @credits: receives that the peer knows of
+ * @max_sge: elements in one send
+ * @inline_max: bytes that a work request can take along
+ * @iwarp: there is no immediate, and the initiator must send first
+ * @repeats: retransmission repeats local work requests
+ * @heard: the peer sent something; this and the rest but for keys_mutex's
+ *	is guarded by conn->lock
+ * @failed: a completion ended the connection
+ * @fail: with this positive errno, or 0: the peer's end
+ * @sq_used: places in the send queue taken or reserved
+ * @chains: posted, signalled, and not complete
+ * @silent: posted, not signalled, and not known to be complete
+ * @sending: slots whose x is not NULL
+ * @progress: when one was complete, or the first of them begun: jiffies
+ * @alive: when one was complete, or something received: jiffies
+ * @watched: @stall_work is queued to look soon, or running and yet to look
+ * @slots_free: slots
+ * @slots_posted: the others, in order
+ * @keys_free: the pool
+ * @nkeys_free: keys in it
+ * @keys_dying: keys whose invalidation was posted
+ * @ring_sgt: the ring's pages, described by the next EXS_TX_RING
+ * @ring_mapped: whether they are there
+ * @ring_size: their bytes
+ * @ring_keys: the ring's keys
+ * @keys_mutex: guards the pool's growth
+ * @keys_total: keys that there are, but for the ring's
+ * @keys_wanted: keys that the mapped receives can need
+ * @key_pages: pages of one key
+ * @run_max: bytes that the device's DMA takes in one piece
+ * @quiet: of work requests that only speak when they fail
+ * @slots: chains
+ * @recv: of the receives: credits + EXS_VERBS_SPARE_RECVS
+ */
+struct exs_verbs_ep {
+	struct exs_ep ep;
+	unsigned long flags;
+	unsigned long todo;
+	struct rdma_cm_id *id;
+
+	struct exs_hello peer;
+	bool greeted;
+	struct exs_verbs_listener *listener;
+	struct list_head pending;
+	bool driving;
+	struct mutex step_mutex;	/* one step at a time */
+	wait_queue_head_t wait;
+	struct work_struct cm_work;
+	struct work_struct teardown_work;
+	struct delayed_work timer;
+	u32 nudge_ms;
+	u32 ports;
+	struct delayed_work stall_work;
+	int lost_err;
+
+	struct ib_pd *pd;
+	struct ib_cq *cq;
+	struct mutex cq_mutex;		/* one drain at a time */
+	struct delayed_work cq_work;
+	void *mem;
+	u64 dma;
+	u32 mem_len;
+	u16 credits;
+	u16 max_sge;
+	u16 inline_max;
+	bool iwarp;
+	bool repeats;
+
+	bool heard;
+	bool failed;
+	int fail;
+	u32 sq_used;
+	u32 chains;
+	u32 silent;
+	u32 sending;
+	unsigned long progress;
+	unsigned long alive;
+	bool watched;
+	struct list_head slots_free;
+	struct list_head slots_posted;
+	struct list_head keys_free;
+	u32 nkeys_free;
+	u32 keys_dying;
+	struct sg_table ring_sgt;
+	bool ring_mapped;
+	u32 ring_size;
+	struct list_head ring_keys;
+
+	struct mutex keys_mutex;	/* keys_total, keys_wanted */
+	u32 keys_total;
+	u32 keys_wanted;
+	u32 key_pages;
+	u32 run_max;
+
+	struct ib_cqe quiet;
+	struct exs_verbs_slot slots[EXS_VERBS_SLOTS];
+	struct ib_cqe recv[];
+};
+
+static inline struct exs_verbs_ep *exs_verbs_ep(struct exs_ep *ep)
+{
+	return container_of(ep, struct exs_verbs_ep, ep);
+}
+
+static inline bool exs_verbs_is(const struct exs_verbs_ep *v, unsigned int flag)
+{
+	return test_bit(flag, &v->flags);
+}
+
+static inline u32 exs_verbs_recvs(const struct exs_verbs_ep *v)
+{
+	return v->credits + EXS_VERBS_SPARE_RECVS;
+}
+
+static inline u32 exs_verbs_slot_offset(const struct exs_verbs_ep *v,
+					const struct exs_verbs_slot *slot)
+{
+	return exs_verbs_recvs(v) * EXS_WIRE_BUF_LEN +
+	       (slot - v->slots) * EXS_VERBS_SLOT_LEN;
+}
+
+/* Hand-shake and teardown; their work may sleep for seconds. */
+extern struct workqueue_struct *exs_verbs_wq;
+/* Completions. */
+extern struct workqueue_struct *exs_verbs_cq_wq;
+
+/* verbs_ep.c */
+struct exs_verbs_ep *exs_verbs_alloc(struct exs_conn *conn, struct rdma_cm_id *id);
+void exs_verbs_free(struct exs_verbs_ep *v);
+int exs_verbs_renew_id(struct exs_verbs_ep *v);
+void exs_verbs_publish(struct exs_verbs_ep *v);
+void exs_verbs_unpublish(struct exs_verbs_ep *v);
+void exs_verbs_close(struct exs_ep *ep);
+
+/* verbs_cm.c */
+int exs_verbs_conn_event(struct rdma_cm_id *id, struct rdma_cm_event *ev);
+int exs_verbs_connect(struct exs_ep *ep, bool nonblock, long timeout);
+void exs_verbs_cm_work(struct work_struct *work);
+void exs_verbs_timer(struct work_struct *work);
+void exs_verbs_note(struct exs_verbs_ep *v, unsigned int what);
+void exs_verbs_note_lost(struct exs_verbs_ep *v, int err);
+int exs_verbs_open(struct exs_verbs_ep *v);
+void exs_verbs_addresses(struct exs_verbs_ep *v);
+
+/* verbs_listen.c */
+void exs_verbs_settle(struct exs_verbs_ep *v, bool established);
+
+/* verbs_qp.c */
+int exs_verbs_make_qp(struct exs_verbs_ep *v);
+void exs_verbs_undo_qp(struct exs_verbs_ep *v);
+void exs_verbs_stop_qp(struct exs_verbs_ep *v);
+void exs_verbs_destroy_qp(struct exs_verbs_ep *v);
+void exs_verbs_free_qp(struct exs_verbs_ep *v);
+int exs_verbs_post_recv(struct exs_verbs_ep *v, u32 i);
+
+/* verbs_map.c */
+int exs_verbs_map(struct exs_ep *ep, struct exs_xfer *x);
+void exs_verbs_unmap(struct exs_ep *ep, struct exs_xfer *x);
+int exs_verbs_map_ring(struct exs_ep *ep, void *mem, u32 size);
+void exs_verbs_unmap_ring(struct exs_verbs_ep *v);
+void exs_verbs_pos_advance(struct exs_verbs_pos *pos, u64 n);
+struct exs_verbs_pos exs_verbs_seek(struct exs_map *map, u64 where);
+void exs_verbs_moved(struct exs_map *map, u64 where, struct exs_verbs_pos pos);
+
+/* verbs_sync.c */
+void exs_verbs_read_ring(struct exs_ep *ep, u32 off, u32 len);
+void exs_verbs_ring_over(struct exs_verbs_ep *v);
+void exs_verbs_wrote(struct exs_ep *ep, struct exs_xfer *x, u64 off, u64 len);
+
+/* verbs_mr.c */
+int exs_verbs_keys_reserve(struct exs_verbs_ep *v, u32 n);
+void exs_verbs_keys_unreserve(struct exs_verbs_ep *v, u32 n);
+void exs_verbs_keys_put(struct exs_verbs_ep *v, struct list_head *keys);
+void exs_verbs_keys_free(struct exs_verbs_ep *v);
+int exs_verbs_ring_keys(struct exs_verbs_ep *v, u32 n);
+int exs_verbs_post_stale(struct exs_verbs_ep *v, struct exs_verbs_slot *slot,
+			 struct exs_xfer *x);
+int exs_verbs_register(struct exs_verbs_ep *v, struct exs_verbs_slot *slot,
+		       struct exs_tx *tx);
+int exs_verbs_register_ring(struct exs_verbs_ep *v, struct exs_verbs_slot *slot,
+			    struct exs_tx *tx);
+bool exs_verbs_invalidate(struct exs_ep *ep, struct exs_xfer *x);
+
+/* verbs_post.c */
+bool exs_verbs_room(struct exs_ep *ep);
+int exs_verbs_post(struct exs_ep *ep, struct exs_tx *tx);
+int exs_verbs_post_probe(struct exs_verbs_ep *v);
+/* One WR of @slot's chain, with send_flags 0 or IB_SEND_INLINE. conn->lock held. */
+int exs_verbs_post_wr(struct exs_verbs_ep *v, struct exs_verbs_slot *slot,
+		      struct ib_send_wr *wr, bool last);
+
+/* verbs_inline.c: all with conn->lock held. Errors are those of posting. */
+/* Whether a work request of @len bytes is to take them along. */
+bool exs_verbs_is_inline(const struct exs_verbs_ep *v, u32 len);
+/* SEND of @tx's message and, behind it, @len bytes of its piece. */
+int exs_verbs_send_inline(struct exs_verbs_ep *v, struct exs_verbs_slot *slot,
+			  const struct exs_tx *tx, u32 len);
+/* @wr, a WRITE, with @len bytes of @tx's piece from byte @done on. */
+int exs_verbs_write_inline(struct exs_verbs_ep *v, struct exs_verbs_slot *slot,
+			   struct ib_rdma_wr *wr, const struct exs_tx *tx, u32 done,
+			   u32 len, bool last);
+
+/* verbs_cq.c */
+void exs_verbs_cq_event(struct ib_cq *cq, void *context);
+void exs_verbs_cq_work(struct work_struct *work);
+void exs_verbs_poll(struct exs_verbs_ep *v);
+int exs_verbs_poll_some(struct exs_ep *ep);
+int exs_verbs_drain_all(struct exs_ep *ep);
+void exs_verbs_fail(struct exs_verbs_ep *v, int err);
+int exs_verbs_post_errno(int err);
+bool exs_verbs_wc_failed(struct exs_verbs_ep *v, const struct ib_wc *wc);
+void exs_verbs_recv_done(struct ib_cq *cq, struct ib_wc *wc);
+void exs_verbs_slot_done(struct ib_cq *cq, struct ib_wc *wc);
+void exs_verbs_quiet_done(struct ib_cq *cq, struct ib_wc *wc);
+
+/* verbs_stall.c */
+void exs_verbs_watch(struct exs_verbs_ep *v);
+void exs_verbs_chain_begins(struct exs_verbs_ep *v, const struct exs_verbs_slot *slot);
+void exs_verbs_chain_ends(struct exs_verbs_ep *v, const struct exs_verbs_slot *slot);
+void exs_verbs_stall_work(struct work_struct *work);
+
+#endif

@@ -1,0 +1,421 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Memory keys.
+ *
+ * A receive that is advertised gets keys for just the window that the advert
+ * names, by fast registration ahead of the advert in the send queue. They are
+ * invalidated, and the invalidation has completed, before the program has its
+ * buffer back. A key's low byte changes with each registration (not on soft-RoCE,
+ * see exs_verbs_post_free()), its address is a cookie that says nothing about
+ * where the memory is.
+ *
+ * Keys come from a pool that grows when receives are mapped, as only then may
+ * one sleep. It holds as many keys as the mapped receives can need, and one
+ * advert's more for those that are being invalidated; or EXS_VERBS_KEYS_MAX of
+ * them, which is as many as are ever advertised at once.
+ */
+#include <linux/random.h>
+#include <linux/slab.h>
+
+#include "core/stats.h"
+#include "verbs_internal.h"
+
+#define EXS_VERBS_ACCESS (IB_ACCESS_LOCAL_WRITE | IB_ACCESS_REMOTE_WRITE)
+
+static void exs_verbs_inv_done(struct ib_cq *cq, struct ib_wc *wc);
+
+static struct exs_verbs_mr *exs_verbs_key_alloc(struct exs_verbs_ep *v)
+{
+	struct exs_verbs_mr *key = kzalloc(sizeof(*key), GFP_KERNEL_ACCOUNT);
+	struct ib_mr *mr;
+
+	if (!key)
+		return NULL;
+	mr = ib_alloc_mr(v->pd, IB_MR_TYPE_MEM_REG, v->key_pages);
+	if (IS_ERR(mr)) {
+		exs_count(mr_alloc_failed, 1);
+		kfree(key);
+		return NULL;
+	}
+	exs_live(mrs, 1);
+	key->mr = mr;
+	key->cqe.done = exs_verbs_inv_done;
+	return key;
+}
+
+static void exs_verbs_key_free(struct exs_verbs_mr *key)
+{
+	/* Only the provider's own bugs can make it fail now. */
+	WARN_ON_ONCE(ib_dereg_mr(key->mr));
+	exs_live(mrs, -1);
+	kfree(key);
+}
+
+static int exs_verbs_keys_grow(struct exs_verbs_ep *v, u32 want)
+{
+	struct exs_conn *conn = v->ep.conn;
+
+	lockdep_assert_held(&v->keys_mutex);
+	while (v->keys_total < want) {
+		struct exs_verbs_mr *key = exs_verbs_key_alloc(v);
+
+		if (!key)
+			return -ENOBUFS;
+		v->keys_total++;
+		spin_lock(&conn->lock);
+		list_add(&key->link, &v->keys_free);
+		v->nkeys_free++;
+		spin_unlock(&conn->lock);
+	}
+	return 0;
+}
+
+/* Make sure that there are @n keys more when they are needed. Sleeps. */
+int exs_verbs_keys_reserve(struct exs_verbs_ep *v, u32 n)
+{
+	int err;
+
+	mutex_lock(&v->keys_mutex);
+	err = exs_verbs_keys_grow(v, min_t(u32, v->keys_wanted + n, EXS_VERBS_KEYS_MAX) +
+				  EXS_VERBS_SEGS);
+	if (!err)
+		v->keys_wanted += n;
+	mutex_unlock(&v->keys_mutex);
+	return err;
+}
+
+void exs_verbs_keys_unreserve(struct exs_verbs_ep *v, u32 n)
+{
+	mutex_lock(&v->keys_mutex);
+	v->keys_wanted -= n;
+	mutex_unlock(&v->keys_mutex);
+}
+
+/* Keys of the ring, which stay until the queue pair is gone. Sleeps. */
+int exs_verbs_ring_keys(struct exs_verbs_ep *v, u32 n)
+{
+	LIST_HEAD(keys);
+
+	while (n--) {
+		struct exs_verbs_mr *key = exs_verbs_key_alloc(v);
+
+		if (!key)
+			goto undo;
+		list_add(&key->link, &keys);
+	}
+	list_splice(&keys, &v->ring_keys);
+	return 0;
+
+undo:
+	while (!list_empty(&keys)) {
+		struct exs_verbs_mr *key = list_first_entry(&keys, typeof(*key), link);
+
+		list_del(&key->link);
+		exs_verbs_key_free(key);
+	}
+	return -ENOBUFS;
+}
+
+/* Back into the pool. conn->lock held. */
+void exs_verbs_keys_put(struct exs_verbs_ep *v, struct list_head *keys)
+{
+	struct exs_verbs_mr *key;
+
+	lockdep_assert_held(&v->ep.conn->lock);
+	list_for_each_entry(key, keys, link) {
+		key->x = NULL;
+		v->nkeys_free++;
+	}
+	list_splice_init(keys, &v->keys_free);
+}
+
+/* Teardown: every transfer was unmapped, no chain is posted. */
+void exs_verbs_keys_free(struct exs_verbs_ep *v)
+{
+	struct exs_verbs_mr *key, *next;
+	u32 i;
+
+	for (i = 0; i < EXS_VERBS_SLOTS; i++)
+		list_splice_init(&v->slots[i].stale, &v->keys_free);
+	list_splice_init(&v->ring_keys, &v->keys_free);
+	list_for_each_entry_safe(key, next, &v->keys_free, link)
+		exs_verbs_key_free(key);
+	INIT_LIST_HEAD(&v->keys_free);
+}
+
+static struct exs_verbs_mr *exs_verbs_key_take(struct exs_verbs_ep *v)
+{
+	struct exs_verbs_mr *key;
+
+	key = list_first_entry_or_null(&v->keys_free, struct exs_verbs_mr, link);
+	if (key) {
+		list_del(&key->link);
+		v->nkeys_free--;
+	}
+	return key;
+}
+
+/*
+ * An address for @mr that tells nothing of the memory but its offset in a page,
+ * and leaves room for the length above it.
+ */
+static u64 exs_verbs_cookie(const struct ib_mr *mr)
+{
+	return (u64)get_random_u32() << 28 | offset_in_page(mr->iova);
+}
+
+/* How many entries from @pos on hold @len bytes, at most @max; @last: the last
+ * of them, @used: the bytes that are wanted of it.
+ */
+static u32 exs_verbs_span(const struct exs_verbs_pos *pos, u32 len, u32 max,
+			  struct scatterlist **last, u32 *used)
+{
+	struct scatterlist *sg = pos->sg;
+	u32 n = 1, have = sg_dma_len(sg) - pos->off;
+
+	while (have < len && n < max) {
+		len -= have;
+		sg = sg_next(sg);
+		have = sg_dma_len(sg);
+		n++;
+	}
+	*last = sg;
+	*used = min(have, len);
+	return n;
+}
+
+/*
+ * Map up to @len bytes from @pos on into @mr, and move @pos behind them. The
+ * first and the last entry are cut to size for the call: siw ignores the offset
+ * argument of ib_map_mr_sg(), and the length must be exact.
+ * Return: bytes mapped, or a negative errno.
+ */
+static int exs_verbs_key_map(struct exs_verbs_ep *v, struct ib_mr *mr,
+			     struct exs_verbs_pos *pos, u32 len)
+{
+	struct scatterlist *first = pos->sg, *last;
+	u32 used, first_len, last_len, n;
+	int ret;
+
+	n = exs_verbs_span(pos, len, v->key_pages, &last, &used);
+	first_len = sg_dma_len(first);
+	last_len = sg_dma_len(last);
+	sg_dma_len(last) = used;
+	if (last != first)
+		sg_dma_len(first) = first_len - pos->off;
+	sg_dma_address(first) += pos->off;
+	ret = ib_map_mr_sg(mr, first, n, NULL, PAGE_SIZE);
+	sg_dma_address(first) -= pos->off;
+	sg_dma_len(last) = last_len;
+	sg_dma_len(first) = first_len;
+	/* 0: not all of the first entry. */
+	if (ret < 0 || !mr->length)
+		return ret < 0 ? ret : -EINVAL;
+
+	mr->iova = exs_verbs_cookie(mr);
+	exs_verbs_pos_advance(pos, mr->length);
+	return mr->length;
+}
+
+/*
+ * What soft-RoCE sends again, it sends again with all work requests in between,
+ * local ones too, and only a free key can be registered: so there each is
+ * freed first, and that can be repeated only if the key stays the same. The
+ * cookie still tells one registration from the next.
+ */
+static int exs_verbs_post_free(struct exs_verbs_ep *v, struct exs_verbs_slot *slot,
+			       const struct ib_mr *mr)
+{
+	struct ib_send_wr wr = {
+		.opcode			= IB_WR_LOCAL_INV,
+		.wr_cqe			= &v->quiet,
+		.ex.invalidate_rkey	= mr->rkey,
+	};
+
+	slot->wrs++;
+	v->sq_used++;
+	return ib_post_send(v->id->qp, &wr, NULL);
+}
+
+static int exs_verbs_post_reg(struct exs_verbs_ep *v, struct exs_verbs_slot *slot,
+			      struct ib_mr *mr)
+{
+	struct ib_reg_wr reg = {
+		.wr.opcode	= IB_WR_REG_MR,
+		.wr.wr_cqe	= &v->quiet,
+		.mr		= mr,
+		.access		= EXS_VERBS_ACCESS,
+	};
+	int err = 0;
+
+	if (v->repeats)
+		err = exs_verbs_post_free(v, slot, mr);
+	else
+		ib_update_fast_reg_key(mr, ib_inc_rkey(mr->rkey));
+	if (err)
+		return err;
+	reg.key = mr->rkey;
+	slot->wrs++;
+	v->sq_used++;
+	return ib_post_send(v->id->qp, &reg.wr, NULL);
+}
+
+/* Register up to @len bytes from @pos on; @seg: what the peer is to know. */
+static int exs_verbs_key_use(struct exs_verbs_ep *v, struct exs_verbs_slot *slot,
+			     struct exs_verbs_mr *key, struct exs_verbs_pos *pos,
+			     u32 len, struct exs_seg *seg)
+{
+	int n = exs_verbs_key_map(v, key->mr, pos, len);
+	int err;
+
+	if (n <= 0)
+		return n ? n : -EINVAL;
+	err = exs_verbs_post_reg(v, slot, key->mr);
+	if (err)
+		return err;
+	*seg = (struct exs_seg) { key->mr->iova, key->mr->rkey, n };
+	return n;
+}
+
+/* Keys for the window that @tx advertises, and its segments. conn->lock held. */
+int exs_verbs_register(struct exs_verbs_ep *v, struct exs_verbs_slot *slot,
+		       struct exs_tx *tx)
+{
+	struct exs_xfer *x = exs_rcv_xfer(tx->rcv);
+	struct exs_msg *msg = &tx->msg;
+	struct exs_verbs_pos pos;
+	u32 left = tx->rcv->window;
+
+	lockdep_assert_held(&v->ep.conn->lock);
+	msg->nsegs = 0;
+	if (!left)
+		return 0;
+	pos = exs_verbs_seek(&x->map, tx->rcv->base);
+	while (left) {
+		struct exs_verbs_mr *key;
+		int n;
+
+		key = msg->nsegs < EXS_VERBS_SEGS ? exs_verbs_key_take(v) : NULL;
+		if (WARN_ON_ONCE(!key || !pos.sg))
+			return -ENOBUFS;
+		key->x = x;
+		list_add_tail(&key->link, &x->map.mrs);
+		x->map.valid++;
+		v->sq_used++;	/* its LOCAL_INV */
+		n = exs_verbs_key_use(v, slot, key, &pos, left,
+				      &msg->segs[msg->nsegs++]);
+		if (n < 0)
+			return n;
+		left -= n;
+	}
+	return 0;
+}
+
+/* The same for the ring, all of it. */
+int exs_verbs_register_ring(struct exs_verbs_ep *v, struct exs_verbs_slot *slot,
+			    struct exs_tx *tx)
+{
+	struct exs_verbs_pos pos = { v->ring_sgt.sgl, 0 };
+	struct exs_msg *msg = &tx->msg;
+	struct exs_verbs_mr *key;
+	u32 left = v->ring_size;
+
+	lockdep_assert_held(&v->ep.conn->lock);
+	msg->nsegs = 0;
+	list_for_each_entry(key, &v->ring_keys, link) {
+		int n;
+
+		if (!left)
+			break;
+		n = exs_verbs_key_use(v, slot, key, &pos, left,
+				      &msg->segs[msg->nsegs++]);
+		if (n < 0)
+			return n;
+		left -= n;
+	}
+	return WARN_ON_ONCE(left || !msg->nsegs) ? -EINVAL : 0;
+}
+
+/* The place for it was reserved with the registration. */
+static int exs_verbs_post_inv(struct exs_verbs_ep *v, struct exs_verbs_mr *key,
+			      bool signaled)
+{
+	struct ib_send_wr wr = {
+		.opcode			= IB_WR_LOCAL_INV,
+		.wr_cqe			= signaled ? &key->cqe : &v->quiet,
+		.send_flags		= signaled ? IB_SEND_SIGNALED : 0,
+		.ex.invalidate_rkey	= key->mr->rkey,
+	};
+
+	v->keys_dying++;
+	return ib_post_send(v->id->qp, &wr, NULL);
+}
+
+/*
+ * Keys of an earlier advert of @x that has become void: they die ahead of the
+ * new advert, and return to the pool when that is complete.
+ */
+int exs_verbs_post_stale(struct exs_verbs_ep *v, struct exs_verbs_slot *slot,
+			 struct exs_xfer *x)
+{
+	struct exs_verbs_mr *key;
+	int err;
+
+	lockdep_assert_held(&v->ep.conn->lock);
+	list_for_each_entry(key, &x->map.mrs, link) {
+		err = exs_verbs_post_inv(v, key, false);
+		if (err)
+			return err;
+		slot->wrs++;
+	}
+	list_splice_tail_init(&x->map.mrs, &slot->stale);
+	x->map.valid = 0;
+	return 0;
+}
+
+/*
+ * exs_ep_ops.invalidate
+ *
+ * When it cannot be posted, the keys die with the queue pair, and the transfer
+ * ends with exs_conn_drained(): that counts as "will follow".
+ */
+bool exs_verbs_invalidate(struct exs_ep *ep, struct exs_xfer *x)
+{
+	struct exs_verbs_ep *v = exs_verbs_ep(ep);
+	struct exs_map *map = &x->map;
+	struct exs_verbs_mr *key;
+	int err;
+
+	lockdep_assert_held(&ep->conn->lock);
+	if (!map->valid)
+		return false;
+	if (map->invalidating || exs_verbs_is(v, EXS_VERBS_CLOSING))
+		return true;
+	map->invalidating = map->valid;
+	list_for_each_entry(key, &map->mrs, link) {
+		err = exs_verbs_post_inv(v, key, list_is_last(&key->link, &map->mrs));
+		if (err) {
+			exs_verbs_note_lost(v, -exs_verbs_post_errno(err));
+			break;
+		}
+	}
+	return true;
+}
+
+/* The last of a transfer's keys is dead; so are those before it. */
+static void exs_verbs_inv_done(struct ib_cq *cq, struct ib_wc *wc)
+{
+	struct exs_verbs_mr *key = container_of(wc->wr_cqe, struct exs_verbs_mr, cqe);
+	struct exs_verbs_ep *v = cq->cq_context;
+	struct exs_xfer *x = key->x;
+	struct exs_map *map = &x->map;
+
+	if (exs_verbs_wc_failed(v, wc))
+		return;
+	v->keys_dying -= map->invalidating;
+	v->sq_used -= map->invalidating;
+	map->invalidating = 0;
+	map->valid = 0;
+	exs_verbs_keys_put(v, &map->mrs);
+	exs_conn_invalidated(v->ep.conn, x);
+}

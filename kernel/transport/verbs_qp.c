@@ -1,0 +1,322 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * What an endpoint takes of the device: a protection domain of its own, one
+ * completion queue, the queue pair, and one piece of memory that holds the
+ * receive buffers and the headers of what we send. Keys and the ring come only
+ * when they are needed: an idle connection has neither.
+ */
+#include <linux/slab.h>
+
+#include "core/stats.h"
+#include "verbs_internal.h"
+
+/* How long a peer that does not answer is waited for. */
+#define EXS_VERBS_PARTING	HZ
+
+static void exs_verbs_qp_event(struct ib_event *event, void *context);
+
+/* The most that may be mapped in one piece: bounce buffers are small. */
+static u32 exs_verbs_run_max(struct ib_device *dev)
+{
+	size_t max = min_t(size_t, EXS_VERBS_RUN_MAX, ib_dma_max_seg_size(dev));
+
+	if (!ib_uses_virt_dma(dev))
+		max = min(max, dma_max_mapping_size(dev->dma_device));
+	return max & PAGE_MASK;
+}
+
+static int exs_verbs_limits(struct exs_verbs_ep *v)
+{
+	const struct ib_device_attr *attrs = &v->id->device->attrs;
+
+	/* An advert's keys must cover the largest message, wherever it begins. */
+	if (!(attrs->device_cap_flags & IB_DEVICE_MEM_MGT_EXTENSIONS) ||
+	    attrs->max_fast_reg_page_list_len < EXS_VERBS_KEY_PAGES_MIN ||
+	    attrs->max_qp_wr <= EXS_VERBS_SQ_WRS ||
+	    attrs->max_qp_wr <= exs_verbs_recvs(v) ||
+	    attrs->max_send_sge < 2)
+		return -EOPNOTSUPP;
+	v->iwarp = rdma_protocol_iwarp(v->id->device, v->id->port_num);
+	v->repeats = v->id->device->ops.driver_id == RDMA_DRIVER_RXE;
+	v->max_sge = min_t(u32, attrs->max_send_sge, EXS_VERBS_SEND_SGES);
+	v->key_pages = min_t(u32, attrs->max_fast_reg_page_list_len,
+			     EXS_VERBS_KEY_PAGES);
+	v->ep.max_piece = (EXS_VERBS_DATA_WRS * v->max_sge - 1) * PAGE_SIZE;
+	v->run_max = exs_verbs_run_max(v->id->device);
+	return 0;
+}
+
+static int exs_verbs_make_mem(struct exs_verbs_ep *v)
+{
+	struct ib_device *dev = v->id->device;
+
+	v->mem_len = exs_verbs_recvs(v) * EXS_WIRE_BUF_LEN +
+		     EXS_VERBS_SLOTS * EXS_VERBS_SLOT_LEN;
+	v->mem = alloc_pages_exact(v->mem_len, GFP_KERNEL_ACCOUNT | __GFP_ZERO);
+	if (!v->mem)
+		return -ENOMEM;
+	v->dma = ib_dma_map_single(dev, v->mem, v->mem_len, DMA_BIDIRECTIONAL);
+	if (ib_dma_mapping_error(dev, v->dma)) {
+		free_pages_exact(v->mem, v->mem_len);
+		v->mem = NULL;
+		return -ENOMEM;
+	}
+	return 0;
+}
+
+static void exs_verbs_free_mem(struct exs_verbs_ep *v)
+{
+	ib_dma_unmap_single(v->id->device, v->dma, v->mem_len, DMA_BIDIRECTIONAL);
+	free_pages_exact(v->mem, v->mem_len);
+	v->mem = NULL;
+}
+
+/* Asynchronous errors of the queues: any context. */
+static void exs_verbs_async_event(struct ib_event *event, void *context)
+{
+	exs_verbs_note_lost(context, ECONNRESET);
+}
+
+static int exs_verbs_make_cq(struct exs_verbs_ep *v)
+{
+	static atomic_t next_vector;
+	struct ib_device *dev = v->id->device;
+	struct ib_cq_init_attr attr = {
+		/* All of both queues, and the marks that ib_drain_qp() posts. */
+		.cqe		= EXS_VERBS_SQ_WRS + exs_verbs_recvs(v) + 2,
+		.comp_vector	= (u32)atomic_inc_return(&next_vector) %
+				  dev->num_comp_vectors,
+	};
+	struct ib_cq *cq;
+
+	/*
+	 * Not ib_alloc_cq(): completions are processed one drain after the other,
+	 * by a worker or by whoever looks (exs_verbs_poll()), under our own mutex.
+	 */
+	cq = ib_create_cq(dev, exs_verbs_cq_event, exs_verbs_async_event, v, &attr);
+	if (IS_ERR(cq))
+		return PTR_ERR(cq);
+	mutex_lock(&v->cq_mutex);
+	v->cq = cq;
+	mutex_unlock(&v->cq_mutex);
+	return 0;
+}
+
+/* Nobody drains it from here on. */
+static struct ib_cq *exs_verbs_take_cq(struct exs_verbs_ep *v)
+{
+	struct ib_cq *cq;
+
+	mutex_lock(&v->cq_mutex);
+	cq = v->cq;
+	v->cq = NULL;
+	mutex_unlock(&v->cq_mutex);
+	return cq;
+}
+
+static void exs_verbs_free_cq(struct exs_verbs_ep *v, struct ib_cq *cq)
+{
+	ib_destroy_cq(cq);
+	/* An event may have come until then. */
+	cancel_delayed_work_sync(&v->cq_work);
+}
+
+int exs_verbs_post_recv(struct exs_verbs_ep *v, u32 i)
+{
+	u32 offset = i * EXS_WIRE_BUF_LEN;
+	struct ib_sge sge = {
+		.addr	= v->dma + offset,
+		.length	= EXS_WIRE_BUF_LEN,
+		.lkey	= v->pd->local_dma_lkey,
+	};
+	struct ib_recv_wr wr = {
+		.wr_cqe		= &v->recv[i],
+		.sg_list	= &sge,
+		.num_sge	= 1,
+	};
+
+	ib_dma_sync_single_for_device(v->id->device, v->dma + offset,
+				      EXS_WIRE_BUF_LEN, DMA_BIDIRECTIONAL);
+	return ib_post_recv(v->id->qp, &wr, NULL);
+}
+
+static int exs_verbs_try_queue_pair(struct exs_verbs_ep *v, u32 inline_max)
+{
+	int err;
+	struct ib_qp_init_attr attr = {
+		.event_handler		= exs_verbs_qp_event,
+		.qp_context		= v,
+		.send_cq		= v->cq,
+		.recv_cq		= v->cq,
+		.qp_type		= IB_QPT_RC,
+		.sq_sig_type		= IB_SIGNAL_REQ_WR,
+		.cap.max_send_wr	= EXS_VERBS_SQ_WRS + 1,
+		.cap.max_recv_wr	= exs_verbs_recvs(v) + 1,
+		.cap.max_send_sge	= v->max_sge,
+		.cap.max_recv_sge	= 1,
+		.cap.max_inline_data	= inline_max,
+	};
+
+	err = rdma_create_qp(v->id, v->pd, &attr);
+	v->inline_max = min_t(u32, attr.cap.max_inline_data, EXS_VERBS_INLINE_MAX);
+	return err;
+}
+
+/*
+ * What is inline takes the place of a request's scatter/gather elements, of which
+ * we have enough: soft-RoCE's queue is no larger for it. No provider says how much
+ * it takes, but some refuse what is too much (soft-iWARP: more than 80).
+ */
+static int exs_verbs_make_queue_pair(struct exs_verbs_ep *v)
+{
+	static const u16 inline_max[] = { EXS_VERBS_INLINE_MAX, 64, 0 };
+	unsigned int i;
+	int err;
+
+	for (i = 0; i < ARRAY_SIZE(inline_max); i++) {
+		err = exs_verbs_try_queue_pair(v, inline_max[i]);
+		if (err != -EINVAL)
+			break;
+	}
+	return err;
+}
+
+static int exs_verbs_fill_recvs(struct exs_verbs_ep *v)
+{
+	u32 i;
+	int err;
+
+	for (i = 0; i < exs_verbs_recvs(v); i++) {
+		err = exs_verbs_post_recv(v, i);
+		if (err)
+			return err;
+	}
+	return ib_req_notify_cq(v->cq, IB_CQ_NEXT_COMP);
+}
+
+/* Undo exs_verbs_make_qp(); what becomes of the receives is no news. Sleeps. */
+void exs_verbs_undo_qp(struct exs_verbs_ep *v)
+{
+	struct ib_cq *cq = exs_verbs_take_cq(v);
+
+	rdma_destroy_qp(v->id);
+	exs_verbs_free_cq(v, cq);
+	exs_verbs_free_mem(v);
+	ib_dealloc_pd(v->pd);
+	v->pd = NULL;
+}
+
+/* All of it, once the device is known; then receives are posted. Sleeps. */
+int exs_verbs_make_qp(struct exs_verbs_ep *v)
+{
+	struct ib_pd *pd;
+	int err;
+
+	err = exs_verbs_limits(v);
+	if (err)
+		return err;
+	pd = ib_alloc_pd(v->id->device, 0);
+	if (IS_ERR(pd))
+		return PTR_ERR(pd);
+	v->pd = pd;
+	err = exs_verbs_make_mem(v);
+	if (err)
+		goto no_mem;
+	err = exs_verbs_make_cq(v);
+	if (err)
+		goto no_cq;
+	err = exs_verbs_make_queue_pair(v);
+	if (err)
+		goto no_qp;
+	err = exs_verbs_fill_recvs(v);
+	if (err)
+		goto no_recvs;
+	return 0;
+
+no_recvs:
+	exs_verbs_undo_qp(v);
+	return err;
+no_qp:
+	exs_verbs_free_cq(v, exs_verbs_take_cq(v));
+no_cq:
+	exs_verbs_free_mem(v);
+no_mem:
+	ib_dealloc_pd(v->pd);
+	v->pd = NULL;
+	return err;
+}
+
+static void exs_verbs_wait_gone(struct exs_verbs_ep *v)
+{
+	wait_event_timeout(v->wait, exs_verbs_is(v, EXS_VERBS_GONE),
+			   EXS_VERBS_PARTING);
+}
+
+/*
+ * When it returns, nothing can touch memory any more. Sleeps.
+ *
+ * The error state of iWARP may reset TCP, which still has bytes to deliver. Else what
+ * the CM says to the peer's comes last: that we send nothing any more.
+ */
+void exs_verbs_stop_qp(struct exs_verbs_ep *v)
+{
+	if (!v->pd || !exs_verbs_is(v, EXS_VERBS_STARTED))
+		return;
+	if (v->iwarp) {
+		rdma_disconnect(v->id);
+		exs_verbs_wait_gone(v);
+	}
+	ib_drain_qp(v->id->qp);
+	if (!v->iwarp)
+		rdma_disconnect(v->id);
+}
+
+/*
+ * rxe may touch a queue pair after its last reference went if packets still
+ * arrive while it is destroyed; so give the peer the time to stop. Who accepts sends
+ * nothing before it has heard of who connects, so an attempt that failed has no need to
+ * wait, and nobody would tell it anything.
+ */
+static bool exs_verbs_may_arrive(const struct exs_verbs_ep *v)
+{
+	return exs_verbs_is(v, EXS_VERBS_OPEN) ||
+	       (exs_verbs_is(v, EXS_VERBS_STARTED) && !exs_verbs_is(v, EXS_VERBS_ACTIVE));
+}
+
+void exs_verbs_destroy_qp(struct exs_verbs_ep *v)
+{
+	if (!v->pd)
+		return;
+	if (exs_verbs_may_arrive(v) && !v->iwarp)
+		exs_verbs_wait_gone(v);
+	rdma_destroy_qp(v->id);
+}
+
+/* The rest, after all transfers were unmapped. */
+void exs_verbs_free_qp(struct exs_verbs_ep *v)
+{
+	if (!v->pd)
+		return;
+	exs_verbs_keys_free(v);
+	exs_verbs_unmap_ring(v);
+	exs_verbs_free_cq(v, exs_verbs_take_cq(v));
+	exs_verbs_free_mem(v);
+	ib_dealloc_pd(v->pd);
+	v->pd = NULL;
+}
+
+/* Asynchronous events of the queue pair: any context. */
+static void exs_verbs_qp_event(struct ib_event *event, void *context)
+{
+	struct exs_verbs_ep *v = context;
+
+	switch (event->event) {
+	case IB_EVENT_QP_FATAL:
+	case IB_EVENT_QP_REQ_ERR:
+	case IB_EVENT_QP_ACCESS_ERR:
+		exs_verbs_note_lost(v, ECONNRESET);
+		break;
+	default:
+		break;
+	}
+}

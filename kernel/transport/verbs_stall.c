@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * The stall watchdog.
+ *
+ * A provider gives up on a peer that does not acknowledge, but counts a retry
+ * only when the packets have left: soft-RoCE waits for ever while the network
+ * device holds them back. And a send may wait for the peer (credits, a buffer,
+ * space in its ring) with nothing in the send queue that could fail. So, while
+ * anything is to be sent, a chain has to be complete every net.exs.stall_timeout;
+ * if none is under way, or only such as do not tell, one without effect is posted
+ * after half that time.
+ *
+ * soft-iWARP calls complete what its TCP socket has taken: there, a peer that is
+ * gone is noticed when the socket's buffer is full, or by TCP.
+ *
+ * What posts and completes only notes the time. One delayed work looks at it,
+ * while there is something to look at: an idle endpoint has no timer running,
+ * unless the program asked for SO_KEEPALIVE. Then the same is posted after
+ * TCP_KEEPIDLE without a sign of life from the peer, though nobody has anything to
+ * send; what the program does meanwhile does not count.
+ * The work needs no reference, as teardown waits for it; nothing is posted by then.
+ */
+#include <linux/jiffies.h>
+
+#include "core/sock.h"
+#include "core/stats.h"
+#include "verbs_internal.h"
+
+static unsigned long exs_verbs_patience(void)
+{
+	return msecs_to_jiffies(READ_ONCE(exs_sysctl_stall_timeout));
+}
+
+/* There may be something to send. conn->lock held. */
+void exs_verbs_watch(struct exs_verbs_ep *v)
+{
+	lockdep_assert_held(&v->ep.conn->lock);
+	if (v->watched)
+		return;
+	v->watched = true;
+	v->progress = jiffies;
+	/* It may be queued already, for a keepalive. */
+	mod_delayed_work(exs_verbs_wq, &v->stall_work,
+			 min(exs_verbs_patience() / 2,
+			     exs_conn_keepalive(v->ep.conn) ?: ULONG_MAX));
+}
+
+/* A chain is about to be posted. conn->lock held. */
+void exs_verbs_chain_begins(struct exs_verbs_ep *v, const struct exs_verbs_slot *slot)
+{
+	lockdep_assert_held(&v->ep.conn->lock);
+	if (slot->silent)
+		v->silent++;
+	else if (!v->chains++)
+		v->progress = jiffies;
+}
+
+/* One is complete. conn->lock held. */
+void exs_verbs_chain_ends(struct exs_verbs_ep *v, const struct exs_verbs_slot *slot)
+{
+	lockdep_assert_held(&v->ep.conn->lock);
+	if (slot->silent)
+		v->silent--;
+	else
+		v->chains--;
+	v->progress = jiffies;
+	v->alive = jiffies;
+}
+
+static void exs_verbs_probe(struct exs_verbs_ep *v)
+{
+	int err = exs_verbs_post_probe(v);
+
+	if (err)
+		exs_verbs_note_lost(v, -exs_verbs_post_errno(err));
+	else
+		exs_count(stall_probes, 1);
+}
+
+/* Return: whether it has stalled; else it is looked at again while it has to. */
+static bool exs_verbs_look(struct exs_verbs_ep *v)
+{
+	unsigned long patience = exs_verbs_patience(), now = jiffies, wait, since;
+	struct exs_conn *conn = v->ep.conn;
+
+	lockdep_assert_held(&conn->lock);
+	v->watched = false;
+	if (conn->state != EXS_CONN_UP || v->failed)
+		return false;
+	v->watched = v->chains || v->silent || exs_conn_sending(conn);
+	wait = v->watched ? patience / 2 : exs_conn_keepalive(conn);
+	if (!wait)
+		return false;
+	since = v->watched ? v->progress : v->alive;
+	if (!v->chains && now - since >= wait) {
+		exs_verbs_probe(v);
+		v->watched = true;
+		/* The other half is for its answer. */
+		since = now - patience / 2;
+		v->progress = since;
+	}
+	if (v->chains)
+		wait = patience;
+	if (now - since >= wait)
+		return true;
+	queue_delayed_work(exs_verbs_wq, &v->stall_work, wait - (now - since));
+	return false;
+}
+
+void exs_verbs_stall_work(struct work_struct *work)
+{
+	struct exs_verbs_ep *v = container_of(to_delayed_work(work),
+					      struct exs_verbs_ep, stall_work);
+	struct exs_conn *conn = v->ep.conn;
+	bool stalled;
+
+	/* What is complete counts, though nobody had the time to process it. */
+	exs_verbs_poll(v);
+	spin_lock(&conn->lock);
+	stalled = exs_verbs_look(v);
+	spin_unlock(&conn->lock);
+	if (!stalled)
+		return;
+	exs_count(stall_timeout, 1);
+	exs_conn_lost(conn, ETIMEDOUT);
+}

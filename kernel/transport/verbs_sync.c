@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Memory that both the device and the processor use while it is mapped: where
+ * DMA goes through bounce buffers (swiotlb: encrypted guests) or past the caches,
+ * each must be told what the other wrote. Software devices use the memory itself.
+ */
+#include "verbs_internal.h"
+
+typedef void (*exs_sync_fn)(struct ib_device *dev, u64 addr, size_t len,
+			    enum dma_data_direction dir);
+
+static void exs_verbs_sync(struct exs_verbs_ep *v, struct exs_verbs_pos pos, u64 len,
+			   enum dma_data_direction dir, exs_sync_fn fn)
+{
+	while (len && pos.sg) {
+		u64 addr = sg_dma_address(pos.sg) + pos.off;
+		u32 part = min_t(u64, len, sg_dma_len(pos.sg) - pos.off);
+
+		/* An IOMMU may have joined pages that lie apart. */
+		part = min_t(u32, part, PAGE_SIZE - offset_in_page(addr));
+		fn(v->id->device, addr, part, dir);
+		exs_verbs_pos_advance(&pos, part);
+		len -= part;
+	}
+}
+
+/* exs_ep_ops.read_ring */
+void exs_verbs_read_ring(struct exs_ep *ep, u32 off, u32 len)
+{
+	struct exs_verbs_ep *v = exs_verbs_ep(ep);
+	struct exs_verbs_pos pos = { v->ring_sgt.sgl, 0 };
+
+	if (!v->ring_mapped || ib_uses_virt_dma(v->id->device))
+		return;
+	exs_verbs_pos_advance(&pos, off);
+	exs_verbs_sync(v, pos, len, DMA_FROM_DEVICE, ib_dma_sync_single_for_cpu);
+}
+
+/* The device has written its last: what is in the ring is read without us. */
+void exs_verbs_ring_over(struct exs_verbs_ep *v)
+{
+	spin_lock(&v->ep.conn->lock);
+	exs_verbs_read_ring(&v->ep, 0, v->ring_size);
+	spin_unlock(&v->ep.conn->lock);
+}
+
+/* exs_ep_ops.wrote */
+void exs_verbs_wrote(struct exs_ep *ep, struct exs_xfer *x, u64 off, u64 len)
+{
+	struct exs_verbs_ep *v = exs_verbs_ep(ep);
+
+	if (!x->map.mapped || ib_uses_virt_dma(v->id->device))
+		return;
+	exs_verbs_sync(v, exs_verbs_seek(&x->map, off), len, DMA_BIDIRECTIONAL,
+		       ib_dma_sync_single_for_device);
+}
