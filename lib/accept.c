@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: MIT
+/*
+ * A connection that was accepted is a token in the ring. Whoever dequeues it
+ * claims the token, which makes the next accept4(2) of this thread on the
+ * listener return that connection: the real system call, so that security
+ * modules see it, in the process that gets the descriptor.
+ *
+ * On an ordinary listener that accept4(2) returns whatever connection comes first,
+ * and if there is none any more, because others accepted it, the operation goes on
+ * and there is no event.
+ */
+#include <errno.h>
+#include <poll.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include "lib.h"
+
+/* What an accept carries besides its address: the flags for accept4(2). */
+#define ARG_CLOEXEC	1U
+#define ARG_NONBLOCK	2U
+
+int exs_accept_arg(const exs_acceptaddr_t *addr, int flags, __u64 *arg)
+{
+	if (flags & ~(SOCK_CLOEXEC | SOCK_NONBLOCK)) {
+		errno = EINVAL;
+		return -1;
+	}
+	if (addr && exs_check_addr(addr, sizeof(*addr)))
+		return -1;
+	return exs_arg_make(addr, (flags & SOCK_CLOEXEC ? ARG_CLOEXEC : 0) |
+			    (flags & SOCK_NONBLOCK ? ARG_NONBLOCK : 0), arg);
+}
+
+static int arg_flags(uint64_t arg)
+{
+	return (arg & ARG_CLOEXEC ? SOCK_CLOEXEC : 0) |
+	       (arg & ARG_NONBLOCK ? SOCK_NONBLOCK : 0);
+}
+
+static int accept_into(int fd, exs_acceptaddr_t *addr, int flags)
+{
+	if (!addr || !addr->exs_addr)
+		return accept4(fd, NULL, NULL, flags);
+	return accept4(fd, addr->exs_addr, &addr->exs_addrlen, flags);
+}
+
+/* Not to wait for a connection that another thread was quicker to accept. */
+static int accept_if_any(int fd, exs_acceptaddr_t *addr, int flags)
+{
+	struct pollfd p = { .fd = fd, .events = POLLIN };
+
+	if (!poll(&p, 1, 0)) {
+		errno = EAGAIN;
+		return -1;
+	}
+	return accept_into(fd, addr, flags);
+}
+
+/*
+ * Undo the claim, drop the connection, or wait for another. If that fails, it is
+ * over already. Return: whether it did not.
+ */
+static bool give_back(int q, const exs_event_t *ev, uint32_t how)
+{
+	struct exs_ioc_claim c = {
+		.size = sizeof(c),
+		.fd = -1,
+		.token = exs_event_token(ev),
+		.flags = how,
+	};
+	int err = errno, ret;
+
+	do {
+		ret = ioctl(q, EXS_IOC_CLAIM, &c);
+	} while (ret && errno == EINTR);
+	errno = err;
+	return !ret;
+}
+
+void exs_claim_drop(int q, const exs_event_t *ev)
+{
+	give_back(q, ev, EXS_CLAIM_DROP);
+}
+
+/*
+ * The process, or the system, is short of something, or the kernel was
+ * interrupted: worth another try.
+ */
+static bool try_later(int err)
+{
+	return err == EMFILE || err == ENFILE || err == ENOMEM ||
+	       err == ENOBUFS || err == EAGAIN || err == EINTR;
+}
+
+/* An ordinary listener's. Return: a descriptor, -1 and errno, or GONE. */
+#define GONE	(-2)
+
+static int take_offer(int q, exs_event_t *ev, int listener)
+{
+	int fd = accept_if_any(listener, ev->exs_evt_union.exs_evt_accept.exs_evt_addr,
+			       arg_flags(exs_event_arg(ev)));
+
+	if (fd >= 0) {
+		give_back(q, ev, EXS_CLAIM_DROP);
+	} else if (errno == EAGAIN) {
+		if (give_back(q, ev, EXS_CLAIM_AGAIN))
+			return GONE;
+		errno = ECONNABORTED;	/* no listener any more: nothing to wait for */
+	}
+	if (fd < 0 && !try_later(errno))
+		ev->exs_evt_errno = errno;
+	return fd;
+}
+
+static int claim(int q, exs_event_t *ev)
+{
+	struct exs_ioc_claim c = {
+		.size = sizeof(c),
+		.fd = ev->exs_evt_socket,
+		.token = exs_event_token(ev),
+	};
+	int fd = ioctl(q, EXS_IOC_CLAIM, &c);
+	int err;
+
+	if (!fd && c.flags & EXS_CLAIM_PLAIN) {
+		fd = take_offer(q, ev, c.fd);
+	} else if (!fd) {
+		fd = accept_into(c.fd,
+				 ev->exs_evt_union.exs_evt_accept.exs_evt_addr,
+				 arg_flags(exs_event_arg(ev)));
+		if (fd < 0)
+			give_back(q, ev, EXS_CLAIM_UNDO);
+	}
+	err = errno;
+	if (c.flags & EXS_CLAIM_CLOSE)
+		close(c.fd);
+	errno = err;
+	return fd;
+}
+
+int exs_claim_accept(int q, exs_event_t *ev)
+{
+	int fd = claim(q, ev);
+
+	if (fd == GONE)
+		return 0;
+	if (fd < 0 && try_later(errno))
+		return -1;
+	ev->exs_evt_union.exs_evt_accept.exs_evt_newfd = fd;
+	if (fd < 0) {
+		if (!ev->exs_evt_errno)
+			ev->exs_evt_errno = errno == EFAULT ? EFAULT : ECONNABORTED;
+		exs_claim_drop(q, ev);
+	}
+	exs_event_set_token(ev, 0);
+	exs_event_set_arg(ev, 0);
+	return 1;
+}
+
+int exs_accept(int fd, exs_acceptaddr_t *addr, int flags, exs_qhandle_t queue,
+	       exs_ahandle_t handle)
+{
+	struct exs_sqe sqe = {
+		.opcode = EXS_OP_ACCEPT,
+		.fd = fd,
+		.handle = handle,
+		.region = EXS_REGION_NONE,
+	};
+
+	if (exs_accept_arg(addr, flags, &sqe.user_arg))
+		return -1;
+	if (queue == EXS_QHANDLE_INVALID)
+		return accept_into(fd, addr, flags);
+	return exs_submit_op(queue, &sqe);
+}

@@ -1,0 +1,5 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef _EXS_H
+#define _EXS_H
+#include <sys/exs.h>
+#endif

@@ -1,0 +1,346 @@
+// SPDX-License-Identifier: MIT
+/*
+ * Readers count themselves in the slot, which is never freed, before they load
+ * the slot's mapping. A mapping that is taken out of its slot is unmapped when
+ * a count of zero was seen after that: whoever comes later finds the new one.
+ * The last reader to leave looks whether anything waits for it.
+ *
+ * A reader that blocks gives up its pin first: a mapping keeps a queue's file
+ * alive.
+ */
+#include <errno.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "map.h"
+
+#define CHUNK_SLOTS	1024
+#define CHUNKS		4096	/* descriptors up to 4 Mi */
+
+struct exs_slot {
+	struct exs_map *map;		/* atomic */
+	struct exs_map *retired;	/* written under lock, read without */
+	unsigned long users;		/* atomic */
+} __attribute__((aligned(64)));
+
+static struct exs_slot *chunks[CHUNKS];
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+static size_t page;			/* set before the first mapping */
+
+static struct exs_slot *find_slot(int fd)
+{
+	struct exs_slot *chunk;
+
+	if (fd < 0 || fd >= CHUNKS * CHUNK_SLOTS)
+		return NULL;
+	chunk = __atomic_load_n(&chunks[fd / CHUNK_SLOTS], __ATOMIC_ACQUIRE);
+	return chunk ? chunk + fd % CHUNK_SLOTS : NULL;
+}
+
+/* Under lock. */
+static struct exs_slot *make_slot(int fd)
+{
+	struct exs_slot *slot = find_slot(fd), *chunk;
+
+	if (slot)
+		return slot;
+	if (fd < 0 || fd >= CHUNKS * CHUNK_SLOTS) {
+		errno = fd < 0 ? EBADF : EMFILE;
+		return NULL;
+	}
+	chunk = aligned_alloc(64, CHUNK_SLOTS * sizeof(*chunk));
+	if (!chunk)
+		return NULL;
+	for (slot = chunk; slot < chunk + CHUNK_SLOTS; slot++)
+		*slot = (struct exs_slot){ 0 };
+	__atomic_store_n(&chunks[fd / CHUNK_SLOTS], chunk, __ATOMIC_RELEASE);
+	return chunk + fd % CHUNK_SLOTS;
+}
+
+static void map_free(struct exs_map *map)
+{
+	munmap((void *)map->view.ring, map->ring_len);
+	munmap(map->view.head, page);
+	free(map);
+}
+
+static void reap(struct exs_slot *slot)
+{
+	struct exs_map *map = slot->retired, *next;
+
+	if (__atomic_load_n(&slot->users, __ATOMIC_SEQ_CST))
+		return;
+	__atomic_store_n(&slot->retired, NULL, __ATOMIC_RELAXED);
+	for (; map; map = next) {
+		next = map->next;
+		map_free(map);
+	}
+}
+
+/* Under lock. */
+static void retire(struct exs_slot *slot)
+{
+	struct exs_map *map;
+
+	map = __atomic_exchange_n(&slot->map, NULL, __ATOMIC_SEQ_CST);
+	if (!map)
+		return;
+	map->next = slot->retired;
+	__atomic_store_n(&slot->retired, map, __ATOMIC_SEQ_CST);
+	reap(slot);
+}
+
+/*
+ * A child has one thread and so no readers but itself. It does not keep its
+ * parent's mappings: a child that closes its descriptors must not hold queues.
+ */
+static void forked_slot(struct exs_slot *slot)
+{
+	slot->users = 0;
+	retire(slot);
+	reap(slot);
+}
+
+static void before_fork(void)
+{
+	pthread_mutex_lock(&lock);
+}
+
+static void after_fork(void)
+{
+	pthread_mutex_unlock(&lock);
+}
+
+static void forked(void)
+{
+	int i, j;
+
+	for (i = 0; i < CHUNKS; i++)
+		for (j = 0; chunks[i] && j < CHUNK_SLOTS; j++)
+			forked_slot(&chunks[i][j]);
+	exs_pending_forked();
+	pthread_mutex_unlock(&lock);
+}
+
+static void map_init(void)
+{
+	page = sysconf(_SC_PAGESIZE);
+	pthread_atfork(before_fork, after_fork, forked);
+}
+
+static uint64_t ring_epoch(const struct exs_map *map)
+{
+	return __atomic_load_n(&map->view.ring->epoch, __ATOMIC_ACQUIRE);
+}
+
+static bool map_current(const struct exs_map *map)
+{
+	return ring_epoch(map) == __atomic_load_n(&map->epoch, __ATOMIC_RELAXED);
+}
+
+/* Which part of the file the ring is stands in its first page. */
+static int ring_length(int fd, size_t *len)
+{
+	const struct exs_ring *ring;
+	uint64_t entries, size;
+
+	ring = mmap(NULL, page, PROT_READ, MAP_SHARED, fd, EXS_MMAP_RING);
+	if (ring == MAP_FAILED)
+		return -1;
+	entries = (uint64_t)ring->mask + 1;
+	size = ring->entry_size;
+	munmap((void *)ring, page);
+	if (size < sizeof(struct exs_cqe) || size % 8 || entries & (entries - 1)) {
+		errno = EPROTO;
+		return -1;
+	}
+	*len = page + ((entries * size + page - 1) & ~(uint64_t)(page - 1));
+	return 0;
+}
+
+static int map_ring(int fd, struct exs_map *map)
+{
+	struct exs_ring_view *v = &map->view;
+
+	v->ring = mmap(NULL, map->ring_len, PROT_READ, MAP_SHARED, fd,
+		       EXS_MMAP_RING);
+	if (v->ring == MAP_FAILED)
+		return -1;
+	map->epoch = ring_epoch(map);
+	map->id = v->ring->id;
+	v->mask = v->ring->mask;
+	v->entry_size = v->ring->entry_size;
+	v->entries = (const unsigned char *)v->ring + page;
+	v->head = mmap(NULL, page, PROT_READ | PROT_WRITE, MAP_SHARED, fd,
+		       EXS_MMAP_HEAD);
+	if (v->head != MAP_FAILED)
+		return 0;
+	munmap((void *)v->ring, map->ring_len);
+	return -1;
+}
+
+static bool map_matches(const struct exs_map *map)
+{
+	const struct exs_ring_view *v = &map->view;
+
+	return map_current(map) &&
+	       map->ring_len - page >= ((size_t)v->mask + 1) * v->entry_size;
+}
+
+/*
+ * Another thread may be changing what @fd is, also between the two mappings:
+ * NULL and EAGAIN if it was not @id before and after.
+ */
+static struct exs_map *map_new(int fd, uint64_t id)
+{
+	struct exs_map *map = calloc(1, sizeof(*map));
+	bool mapped;
+	int64_t now;
+	int err;
+
+	if (!map)
+		return NULL;
+	mapped = !ring_length(fd, &map->ring_len) && !map_ring(fd, map);
+	err = mapped ? EAGAIN : errno;
+	/* mmap(2)'s word for RLIMIT_MEMLOCK under mlockall(2). */
+	if (!mapped && err == EAGAIN)
+		err = ENOMEM;
+	if (exs_get_attr(fd, EXS_ATTR_ID, &now) || (uint64_t)now != id)
+		err = EAGAIN;
+	else if (mapped && map->id == id && map_matches(map))
+		return map;
+	if (mapped)
+		map_free(map);
+	else
+		free(map);
+	errno = err;
+	return NULL;
+}
+
+/*
+ * Under lock. The epoch is read before the kernel is asked: a change that the
+ * answer does not cover makes the next look find the mapping stale again.
+ * Return: 0: look again; -1 and errno: @fd is no queue.
+ */
+static int refresh(int fd)
+{
+	struct exs_slot *slot = make_slot(fd);
+	struct exs_map *map;
+	uint64_t epoch;
+	int64_t id;
+
+	if (!slot)
+		return -1;
+	map = slot->map;
+	epoch = map ? ring_epoch(map) : 0;
+	if (exs_get_attr(fd, EXS_ATTR_ID, &id)) {
+		retire(slot);
+		return -1;
+	}
+	if (map && (uint64_t)id == map->id) {
+		__atomic_store_n(&map->epoch, epoch, __ATOMIC_RELAXED);
+		return 0;
+	}
+	retire(slot);
+	map = map_new(fd, id);
+	if (!map)
+		return errno == EAGAIN ? 0 : -1;
+	__atomic_store_n(&slot->map, map, __ATOMIC_SEQ_CST);
+	return 0;
+}
+
+static int refresh_locked(int fd)
+{
+	int ret;
+
+	pthread_once(&once, map_init);
+	pthread_mutex_lock(&lock);
+	ret = refresh(fd);
+	pthread_mutex_unlock(&lock);
+	return ret;
+}
+
+static bool try_pin(int fd, struct exs_pin *pin)
+{
+	pin->slot = find_slot(fd);
+	if (!pin->slot)
+		return false;
+	__atomic_fetch_add(&pin->slot->users, 1, __ATOMIC_SEQ_CST);
+	pin->map = __atomic_load_n(&pin->slot->map, __ATOMIC_SEQ_CST);
+	if (pin->map && map_current(pin->map))
+		return true;
+	exs_map_unpin(pin);
+	return false;
+}
+
+int exs_map_pin(int fd, struct exs_pin *pin)
+{
+	while (!try_pin(fd, pin))
+		if (refresh_locked(fd))
+			return -1;
+	return 0;
+}
+
+void exs_map_unpin(const struct exs_pin *pin)
+{
+	struct exs_slot *slot = pin->slot;
+
+	if (__atomic_sub_fetch(&slot->users, 1, __ATOMIC_SEQ_CST) ||
+	    !__atomic_load_n(&slot->retired, __ATOMIC_SEQ_CST))
+		return;
+	pthread_mutex_lock(&lock);
+	reap(slot);
+	pthread_mutex_unlock(&lock);
+}
+
+int exs_map_close(int fd)
+{
+	struct exs_slot *slot;
+	int ret;
+
+	pthread_mutex_lock(&lock);
+	slot = find_slot(fd);
+	if (slot)
+		retire(slot);
+	ret = close(fd);
+	pthread_mutex_unlock(&lock);
+	return ret;
+}
+
+bool exs_map_has(uint64_t id)
+{
+	bool has = false;
+	int i, j;
+
+	pthread_mutex_lock(&lock);
+	for (i = 0; i < CHUNKS; i++)
+		for (j = 0; chunks[i] && j < CHUNK_SLOTS; j++)
+			has |= chunks[i][j].map && chunks[i][j].map->id == id;
+	pthread_mutex_unlock(&lock);
+	return has;
+}
+
+static void sweep_slot(struct exs_slot *slot, int fd)
+{
+	int64_t id;
+
+	if (slot->map && !map_current(slot->map) &&
+	    (exs_get_attr(fd, EXS_ATTR_ID, &id) ||
+	     (uint64_t)id != slot->map->id))
+		retire(slot);
+}
+
+void exs_map_sweep(void)
+{
+	int i, j, saved = errno;
+
+	pthread_mutex_lock(&lock);
+	for (i = 0; i < CHUNKS; i++)
+		for (j = 0; chunks[i] && j < CHUNK_SLOTS; j++)
+			sweep_slot(&chunks[i][j], i * CHUNK_SLOTS + j);
+	pthread_mutex_unlock(&lock);
+	errno = saved;
+}

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: MIT
+#include <errno.h>
+#include <pthread.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include "lib.h"
+
+static unsigned int region_flags(int flags)
+{
+	if (!(flags & (EXS_ACCESS_READ | EXS_ACCESS_WRITE)))
+		flags |= EXS_ACCESS_READ | EXS_ACCESS_WRITE;
+	/* After an exec the memory is gone, and the pins would stay. */
+	return (flags & EXS_ACCESS_READ ? EXS_MREG_READ : 0) |
+	       (flags & EXS_ACCESS_WRITE ? EXS_MREG_WRITE : 0) |
+	       EXS_MREG_CLOEXEC;
+}
+
+static int mregister_on(int fd, void *addr, size_t len, int flags)
+{
+	struct exs_ioc_mreg r = {
+		.size = sizeof(r),
+		.flags = region_flags(flags),
+		.addr = (uintptr_t)addr,
+		.len = len,
+	};
+	int region, state, err;
+
+	/* close(2) is a cancellation point, and the region would be nobody's. */
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
+	region = ioctl(fd, SIOCEXSMREG, &r);
+	err = errno;
+	close(fd);
+	pthread_setcancelstate(state, NULL);
+	errno = err;
+	return region < 0 ? EXS_MHANDLE_INVALID : region;
+}
+
+exs_mhandle_t exs_mregister(void *addr, size_t len, int flags)
+{
+	int fd;
+
+	if (flags & ~(EXS_ACCESS_READ | EXS_ACCESS_WRITE | EXS_MRF_SHARED)) {
+		errno = EINVAL;
+		return EXS_MHANDLE_INVALID;
+	}
+	fd = exs_module_socket();
+	if (fd < 0)
+		return EXS_MHANDLE_INVALID;
+	return mregister_on(fd, addr, len, flags);
+}
+
+int exs_mderegister(exs_mhandle_t region)
+{
+	if (ioctl(region, EXS_IOC_REGION)) {
+		if (errno == ENOTTY)
+			errno = EINVAL;
+		return -1;
+	}
+	return close(region);
+}
