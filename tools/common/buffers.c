@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: MIT
+#include <errno.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+
+#include "buffers.h"
+#include "parse.h"
+#include "say.h"
+
+/* Requests that are not for a buffer have room in the queue too. */
+#define QUEUE_SPARE	4
+
+static void explain_register(size_t len)
+{
+	char have[32], need[32];
+	struct rlimit r;
+
+	if (errno == ENOMEM && !getrlimit(RLIMIT_MEMLOCK, &r) &&
+	    r.rlim_cur != RLIM_INFINITY) {
+		say("RLIMIT_MEMLOCK is %s, the buffers need %s: ulimit -l %zu, or use fewer or smaller buffers",
+		    show_size(r.rlim_cur, have, sizeof(have)),
+		    show_size(len, need, sizeof(need)), (len + 1023) / 1024);
+		return;
+	}
+	say_errno("cannot register %s of memory",
+		  show_size(len, need, sizeof(need)));
+}
+
+bool buffers_init(struct buffers *b, int count, size_t size)
+{
+	size_t len = count * size + BUFFERS_EXTRA;
+
+	*b = (struct buffers)BUFFERS_NONE;
+	b->count = count;
+	b->size = size;
+	b->memory = mmap(NULL, len, PROT_READ | PROT_WRITE,
+			 MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
+	if (b->memory == MAP_FAILED) {
+		b->memory = NULL;
+		say_errno("no memory for the buffers");
+		return false;
+	}
+	b->extra = b->memory + count * size;
+	b->queue = exs_qcreate(2 * count + QUEUE_SPARE);
+	if (b->queue == EXS_QHANDLE_INVALID) {
+		say_errno("cannot make an event queue");
+		return false;
+	}
+	b->region = exs_mregister(b->memory, len, 0);
+	if (b->region == EXS_MHANDLE_INVALID)
+		explain_register(len);
+	return b->region != EXS_MHANDLE_INVALID;
+}
+
+void buffers_free(struct buffers *b)
+{
+	if (b->queue != EXS_QHANDLE_INVALID)
+		exs_qdelete(b->queue);
+	if (b->region != EXS_MHANDLE_INVALID)
+		exs_mderegister(b->region);
+	if (b->memory)
+		munmap(b->memory, b->count * b->size + BUFFERS_EXTRA);
+	b->queue = EXS_QHANDLE_INVALID;
+	b->region = EXS_MHANDLE_INVALID;
+	b->memory = NULL;
+}
+
+int buffer_send(const struct buffers *b, int fd, int i, size_t len)
+{
+	return exs_send(fd, buffer_at(b, i), len, MSG_NOSIGNAL, b->queue, i,
+			b->region);
+}
+
+int buffer_recv(const struct buffers *b, int fd, int i, size_t len, int flags)
+{
+	return exs_recv(fd, buffer_at(b, i), len, flags, b->queue, i,
+			b->region);
+}

@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: MIT
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "say.h"
+
+void (*say_hook)(void);
+
+#define TEXT_MAX	8192
+
+static void message(const char *fmt, va_list ap)
+	__attribute__((format(printf, 1, 0)));
+
+/* Names and texts from elsewhere may be anywhere in it. */
+static void message(const char *fmt, va_list ap)
+{
+	char text[TEXT_MAX];
+
+	vsnprintf(text, sizeof(text), fmt, ap);
+	make_printable(text);
+	if (say_hook)
+		say_hook();
+	fprintf(stderr, "%s: %s", program_invocation_short_name, text);
+}
+
+void say(const char *fmt, ...)
+{
+	va_list ap;
+
+	va_start(ap, fmt);
+	message(fmt, ap);
+	va_end(ap);
+	fputc('\n', stderr);
+}
+
+void say_errno(const char *fmt, ...)
+{
+	int err = errno;
+	va_list ap;
+
+	va_start(ap, fmt);
+	message(fmt, ap);
+	va_end(ap);
+	fprintf(stderr, ": %s\n", strerror(err));
+}
+
+void say_usage(const char *fmt, ...)
+{
+	va_list ap;
+
+	va_start(ap, fmt);
+	message(fmt, ap);
+	va_end(ap);
+	fprintf(stderr, "\nTry '%s --help'.\n", program_invocation_short_name);
+	exit(2);
+}
+
+void make_printable(char *s)
+{
+	unsigned char *c = (unsigned char *)s;
+
+	for (; *c; c++) {
+		if (*c == 0xc2 && c[1] >= 0x80 && c[1] < 0xa0)
+			*c++ = '?';
+		else if (*c >= 0x20 && *c != 0x7f)
+			continue;
+		*c = '?';
+	}
+}

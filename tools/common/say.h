@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: MIT */
+/* Messages: on standard error, after the program's name, one printable line each. */
+#ifndef TOOLS_SAY_H
+#define TOOLS_SAY_H
+
+#include <stdbool.h>
+
+/* Called before a message, if it is set: a progress bar goes out of the way. */
+extern void (*say_hook)(void);
+
+void say(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+/* With ": " and the text of errno. */
+void say_errno(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+/* Exit status 2: the command line was wrong. */
+void say_usage(const char *fmt, ...)
+	__attribute__((format(printf, 1, 2), noreturn));
+
+/* What came from elsewhere may hold anything: control characters (ASCII, and UTF-8's C1) become '?'. */
+void make_printable(char *s);
+
+#endif

@@ -1,0 +1,242 @@
+// SPDX-License-Identifier: MIT
+#include <errno.h>
+#include <fcntl.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "cp.h"
+#include "output.h"
+
+static bool fail(struct output *out, const char *fmt, ...)
+	__attribute__((format(printf, 2, 3)));
+
+static bool fail(struct output *out, const char *fmt, ...)
+{
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(out->text, sizeof(out->text), fmt, ap);
+	va_end(ap);
+	return false;
+}
+
+static bool fail_errno(struct output *out)
+{
+	int err = errno;
+
+	return fail(out, "%s: %s", out->name, strerror(err));
+}
+
+/* A name, and nothing that leads elsewhere; the part's must fit as well. */
+static bool good_name(const char *name)
+{
+	return *name && strcmp(name, ".") && strcmp(name, "..") &&
+	       !strchr(name, '/') && strlen(name) <= NAME_MAX - strlen("..part");
+}
+
+static bool set_name(struct output *out, const char *name)
+{
+	if (!good_name(name))
+		return fail(out, "the receiver accepts no such name");
+	snprintf(out->name, sizeof(out->name), "%s", name);
+	snprintf(out->part, sizeof(out->part), ".%.*s.part",
+		 (int)(NAME_MAX - strlen("..part")), name);
+	return true;
+}
+
+/* Parts and what configures the programs of this user are not for senders. */
+static bool set_senders_name(struct output *out, const char *name)
+{
+	if (*name == '.')
+		return fail(out, "the receiver accepts no name that begins with a dot");
+	return set_name(out, name);
+}
+
+static bool open_dir(struct output *out, const char *path)
+{
+	out->dir = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	return out->dir >= 0 ||
+	       fail(out, "%s: %s", path, strerror(errno));
+}
+
+/* @dest is a file's name, whether or not it exists. */
+static bool name_from_dest(struct output *out, const char *dest)
+{
+	const char *slash = strrchr(dest, '/');
+	char dir[PATH_MAX];
+
+	if (snprintf(dir, sizeof(dir), "%.*s", slash ? (int)(slash - dest) + 1 : 1,
+		     slash ? dest : ".") >= (int)sizeof(dir))
+		return fail(out, "the receiver's destination is too long");
+	return open_dir(out, dir) && set_name(out, slash ? slash + 1 : dest);
+}
+
+static bool open_direct(struct output *out, const char *dest)
+{
+	out->direct = true;
+	snprintf(out->name, sizeof(out->name), "%s", dest);
+	if (!strcmp(dest, "-"))
+		out->fd = dup(STDOUT_FILENO);
+	else
+		out->fd = open(dest, O_WRONLY | O_CLOEXEC | O_NOCTTY);
+	return out->fd >= 0 || fail_errno(out);
+}
+
+/* Whoever had it locked may have renamed it in the meantime. */
+static bool still_there(struct output *out, const struct stat *st)
+{
+	struct stat now;
+
+	return !fstatat(out->dir, out->part, &now, AT_SYMLINK_NOFOLLOW) &&
+	       now.st_ino == st->st_ino && now.st_dev == st->st_dev;
+}
+
+/* Somebody else could have put it there to have us write elsewhere. */
+static bool own_part(struct output *out)
+{
+	struct stat st;
+
+	if (fstat(out->fd, &st))
+		return fail_errno(out);
+	if (!S_ISREG(st.st_mode) || st.st_uid != geteuid() || st.st_nlink != 1)
+		return fail(out, "%s: is not ours to write", out->part);
+	if (flock(out->fd, LOCK_EX | LOCK_NB) || fstat(out->fd, &st) ||
+	    !still_there(out, &st))
+		return fail(out, "%s: another copy is under way", out->name);
+	out->pos = st.st_size;
+	return true;
+}
+
+static bool not_a_directory(struct output *out)
+{
+	struct stat st;
+
+	if (!fstatat(out->dir, out->name, &st, AT_SYMLINK_NOFOLLOW) &&
+	    S_ISDIR(st.st_mode))
+		return fail(out, "%s: %s", out->name, strerror(EISDIR));
+	return true;
+}
+
+static bool open_part(struct output *out)
+{
+	if (!not_a_directory(out))
+		return false;
+	out->fd = openat(out->dir, out->part, O_RDWR | O_CREAT | O_NOFOLLOW |
+			 O_NONBLOCK | O_CLOEXEC, 0600);
+	if (out->fd < 0)
+		return fail_errno(out);
+	return own_part(out);
+}
+
+static bool open_somehow(struct output *out, const char *dest,
+			 const char *name)
+{
+	struct stat st;
+	bool exists;
+
+	if (!strcmp(dest, "-"))
+		return open_direct(out, dest);
+	exists = !stat(dest, &st);
+	if (exists && S_ISDIR(st.st_mode))
+		return open_dir(out, dest) && set_senders_name(out, name) &&
+		       open_part(out);
+	if (exists && !S_ISREG(st.st_mode))
+		return open_direct(out, dest);
+	return name_from_dest(out, dest) && open_part(out);
+}
+
+static void close_all(struct output *out)
+{
+	if (out->fd >= 0)
+		close(out->fd);
+	if (out->dir >= 0)
+		close(out->dir);
+	out->fd = out->dir = -1;
+}
+
+bool output_open(struct output *out, const char *dest, const char *name)
+{
+	memset(out, 0, sizeof(*out));
+	out->fd = out->dir = -1;
+	if (open_somehow(out, dest, name))
+		return true;
+	close_all(out);
+	return false;
+}
+
+bool output_restart(struct output *out)
+{
+	out->pos = 0;
+	return out->direct || !ftruncate(out->fd, 0) || fail_errno(out);
+}
+
+static ssize_t write_some(struct output *out, const char *data, size_t len)
+{
+	if (out->direct)
+		return write(out->fd, data, len);
+	return pwrite(out->fd, data, len, out->pos);
+}
+
+bool output_write(struct output *out, const void *data, size_t len)
+{
+	const char *from = data;
+	ssize_t n;
+
+	while (len) {
+		n = write_some(out, from, len);
+		if (n < 0 && errno == EINTR && !interrupted)
+			continue;
+		if (n <= 0)
+			return fail_errno(out);
+		from += n;
+		len -= n;
+		out->pos += n;
+	}
+	return true;
+}
+
+static mode_t current_umask(void)
+{
+	mode_t mask = umask(0);
+
+	umask(mask);
+	return mask;
+}
+
+/* Pipes, terminals and many devices have nothing to flush. */
+static bool flush_direct(struct output *out)
+{
+	return !fsync(out->fd) || errno == EINVAL || errno == EROFS ||
+	       errno == ENOTSUP || fail_errno(out);
+}
+
+static bool give_name(struct output *out, unsigned int mode)
+{
+	if (fchmod(out->fd, mode & 0777 & ~current_umask()) ||
+	    fsync(out->fd) ||
+	    renameat(out->dir, out->part, out->dir, out->name))
+		return fail_errno(out);
+	return !fsync(out->dir) ||
+	       fail(out, "%.100s: is there, but its name may not outlast a crash: %s",
+		    out->name, strerror(errno));
+}
+
+/* Under its name stands the whole file or what stood there before. */
+bool output_commit(struct output *out, unsigned int mode)
+{
+	bool ok = out->direct ? flush_direct(out) : give_name(out, mode);
+
+	close_all(out);
+	return ok;
+}
+
+void output_abandon(struct output *out, bool keep)
+{
+	if (out->fd >= 0 && !out->direct && (!keep || !out->pos))
+		unlinkat(out->dir, out->part, 0);
+	close_all(out);
+}

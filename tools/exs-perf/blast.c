@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: MIT
+/*
+ * The time ends when the server has said how much has arrived, so what is
+ * still in flight when the client stops is not counted as moved for nothing.
+ */
+#include <endian.h>
+#include <errno.h>
+#include <stdio.h>
+
+#include "net.h"
+#include "perf.h"
+#include "say.h"
+
+#define MIB	1048576.0
+
+/* By count if there is one, else by time. */
+static bool more(const struct perf_options *o, uint64_t started, double start)
+{
+	if (o->count)
+		return started < o->count;
+	return perf_now() - start < o->seconds;
+}
+
+static bool send_one(struct perf *p, int i)
+{
+	if (!buffer_send(&p->b, p->fd, i, p->size))
+		return true;
+	say_errno("exs_send");
+	return false;
+}
+
+/* One buffer each: which send has ended does not matter to the data. */
+static bool pump(struct perf *p, double start)
+{
+	uint64_t started = 0, ended = 0;
+	struct perf_moved m;
+
+	for (;;) {
+		while (started - ended < p->depth && more(p->o, started, start))
+			if (!send_one(p, started++ % p->depth))
+				return false;
+		if (started == ended)
+			return true;
+		if (!perf_wait(p, p->depth < 16 ? p->depth : 16, &m))
+			return false;
+		ended += m.sends;
+	}
+}
+
+static void print_result(struct perf *p, uint64_t bytes, double t)
+{
+	printf("blast type=%s size=%u depth=%u bytes=%llu seconds=%.3f MiB/s=%.2f MB/s=%.2f\n",
+	       p->o->type == SOCK_STREAM ? "stream" : "seqpacket", p->size,
+	       p->depth, (unsigned long long)bytes, t, bytes / t / MIB,
+	       bytes / t / 1e6);
+	fflush(stdout);
+}
+
+bool blast_client(struct perf *p)
+{
+	double start = perf_now();
+	struct perf_answer a;
+
+	if (!pump(p, start))
+		return false;
+	if (shutdown(p->fd, SHUT_WR) ||
+	    !net_recv_all(p->fd, &a, sizeof(a), PERF_TIMEOUT)) {
+		say_errno("the server's answer");
+		return false;
+	}
+	print_result(p, le64toh(a.bytes), perf_now() - start);
+	return true;
+}
+
+static bool receive(struct perf *p, int i)
+{
+	int flags = p->o->type == SOCK_STREAM ? MSG_WAITALL : 0;
+
+	if (!buffer_recv(&p->b, p->fd, i, p->size, flags))
+		return true;
+	say_errno("exs_recv");
+	return false;
+}
+
+/* Receives end in the order in which they were started. */
+static bool drain(struct perf *p, uint64_t *bytes)
+{
+	uint64_t next = 0;
+	struct perf_moved m;
+	unsigned int i;
+
+	for (i = 0; i < p->depth; i++)
+		if (!receive(p, i))
+			return false;
+	while (perf_wait(p, p->depth < 16 ? p->depth : 16, &m)) {
+		*bytes += m.received;
+		for (i = 0; i < m.receives && !m.eof; i++)
+			if (!receive(p, next++ % p->depth))
+				return false;
+		if (m.eof)
+			return true;
+	}
+	return false;
+}
+
+bool blast_server(struct perf *p)
+{
+	struct perf_answer a = { .magic = htole32(PERF_MAGIC) };
+	uint64_t bytes = 0;
+
+	if (!drain(p, &bytes))
+		return false;
+	a.bytes = htole64(bytes);
+	return net_send_all(p->fd, &a, sizeof(a), PERF_TIMEOUT);
+}

@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: MIT
+#include <endian.h>
+#include <errno.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "net.h"
+#include "perf.h"
+#include "say.h"
+
+static bool ask(struct perf *p)
+{
+	struct perf_hello h = {
+		.magic = htole32(PERF_MAGIC),
+		.mode = htole32(p->o->mode),
+		.size = htole32(p->size),
+		.depth = htole32(p->depth),
+	};
+	struct perf_answer a;
+
+	if (!net_send_all(p->fd, &h, sizeof(h), PERF_TIMEOUT) ||
+	    !net_recv_all(p->fd, &a, sizeof(a), PERF_TIMEOUT)) {
+		say("%s: %s", p->o->ep.host,
+		    errno ? strerror(errno) : "closed by the server");
+		return false;
+	}
+	if (!a.err && le32toh(a.magic) == PERF_MAGIC)
+		return true;
+	say("%s: the server refuses: %s", p->o->ep.host,
+	    strerror(le32toh(a.err)));
+	return false;
+}
+
+static bool run(struct perf *p)
+{
+	if (p->o->mode == PERF_BLAST)
+		return blast_client(p);
+	return pingpong_client(p);
+}
+
+int run_client(const struct perf_options *o)
+{
+	struct perf p = {
+		.o = o,
+		.size = o->size,
+		.depth = o->mode == PERF_BLAST ? o->depth : 2,
+	};
+	bool ok;
+
+	p.fd = net_connect(&o->ep, o->type, "exs-perf --listen");
+	if (p.fd < 0)
+		return 1;
+	ok = buffers_init(&p.b, p.depth, p.size) && ask(&p) && run(&p);
+	close(p.fd);
+	buffers_free(&p.b);
+	return ok ? 0 : 1;
+}

@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * exs-perf: how fast AF_EXS moves registered memory.
+ *
+ *	main.c       options
+ *	client.c     connects, runs a test, prints its result
+ *	server.c     does what the client asks for
+ *	blast.c      one direction, several transfers outstanding
+ *	pingpong.c   one transfer at a time, there and back
+ *	events.c     waiting for events
+ */
+#ifndef EXS_PERF_H
+#define EXS_PERF_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "buffers.h"
+#include "parse.h"
+
+#define PERF_PORT	"7026"
+#define PERF_MAGIC	0x31464550u	/* "PEF1" */
+#define PERF_MAX_SIZE	(64 << 20)
+#define PERF_MAX_DEPTH	256
+#define PERF_MAX_MEMORY	(1ULL << 30)
+#define PERF_TIMEOUT	30	/* s without an event: the peer is gone */
+
+enum perf_mode { PERF_BLAST = 1, PERF_PINGPONG = 2 };
+
+/* From the client, in front of a test; both ends are told the same. */
+struct perf_hello {
+	uint32_t magic;		/* little-endian, as everything */
+	uint32_t mode;
+	uint32_t size;
+	uint32_t depth;
+};
+
+/* From the server: before a test (bytes is 0), and after a blast. */
+struct perf_answer {
+	uint32_t magic;
+	uint32_t err;		/* errno */
+	uint64_t bytes;
+};
+
+struct perf_options {
+	bool listen, keep, quiet;
+	int type;		/* SOCK_STREAM, SOCK_SEQPACKET */
+	enum perf_mode mode;
+	uint64_t size, depth, count, seconds, warmup;
+	struct endpoint ep;
+};
+
+struct perf {
+	const struct perf_options *o;
+	int fd;
+	uint32_t size, depth;
+	struct buffers b;
+};
+
+double perf_now(void);
+
+/*
+ * Wait for @n events (all of them), add up what sends and receives moved.
+ * false: explained.
+ */
+struct perf_moved {
+	uint64_t sent, received;
+	unsigned int sends, receives;
+	uint32_t last_recv;	/* its handle */
+	bool eof;
+};
+bool perf_wait(struct perf *p, int n, struct perf_moved *m);
+
+bool blast_client(struct perf *p);
+bool blast_server(struct perf *p);
+bool pingpong_client(struct perf *p);
+bool pingpong_server(struct perf *p);
+
+int run_client(const struct perf_options *o);
+int run_server(const struct perf_options *o);
+
+#endif
