@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: MIT
+/* Sends its input to an echo server and prints what comes back: over TCP, or with -x over AF_EXS. */
+#include <netinet/in.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/exs.h>
+#include <unistd.h>
+
+#include "net.h"
+
+static void send_all(int fd, const char *buf, size_t len)
+{
+	ssize_t sent;
+
+	for (; len; buf += sent, len -= sent) {
+		sent = send(fd, buf, len, MSG_NOSIGNAL);
+		if (sent < 0)
+			err(1, "send");
+	}
+}
+
+static void print_echo(int fd, size_t len)
+{
+	char buf[65536];
+	ssize_t got;
+
+	for (; len; len -= got) {
+		got = recv(fd, buf, sizeof(buf), 0);
+		if (got < 0)
+			err(1, "recv");
+		if (!got)
+			errx(1, "the server ended the connection");
+		if (fwrite(buf, 1, got, stdout) != (size_t)got)
+			err(1, "output");
+	}
+}
+
+int main(int argc, char **argv)
+{
+	bool exs = argc > 1 && !strcmp(argv[1], "-x");
+	struct addrinfo *to;
+	char buf[65536];
+	ssize_t got;
+	int fd;
+
+	if (argc != 3 + exs)
+		errx(2, "usage: echo-client [-x] HOST PORT < INPUT");
+	to = resolve(argv[1 + exs], argv[2 + exs]);
+
+	fd = socket(exs ? AF_EXS : to->ai_family, SOCK_STREAM, 0);
+	if (fd < 0)
+		err(1, "socket%s", exs ? " (is the module there? modprobe exs)" : "");
+	if (connect(fd, to->ai_addr, to->ai_addrlen))
+		err(1, "%s", argv[1 + exs]);
+
+	while ((got = read(STDIN_FILENO, buf, sizeof(buf))) > 0) {
+		send_all(fd, buf, got);
+		print_echo(fd, got);
+	}
+	if (got < 0)
+		err(1, "input");
+	if (fflush(stdout))
+		err(1, "output");
+	return 0;
+}

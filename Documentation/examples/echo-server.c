@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: MIT
+/* Sends back what it gets, to one client after the other: over TCP, or with -x over AF_EXS. */
+#include <netinet/in.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/exs.h>
+#include <unistd.h>
+
+#include "net.h"
+
+static bool send_all(int fd, const char *buf, size_t len)
+{
+	ssize_t sent;
+
+	for (; len; buf += sent, len -= sent) {
+		sent = send(fd, buf, len, MSG_NOSIGNAL);
+		if (sent < 0)
+			return false;
+	}
+	return true;
+}
+
+static void echo(int fd)
+{
+	char buf[65536];
+	ssize_t got;
+
+	while ((got = recv(fd, buf, sizeof(buf), 0)) > 0)
+		if (!send_all(fd, buf, got)) {
+			warn("send");
+			return;
+		}
+	if (got < 0)
+		warn("recv");
+}
+
+int main(int argc, char **argv)
+{
+	bool exs = argc > 1 && !strcmp(argv[1], "-x");
+	struct addrinfo *at;
+	int listener, fd;
+
+	if (argc != 3 + exs)
+		errx(2, "usage: echo-server [-x] ADDRESS PORT");
+	at = resolve(argv[1 + exs], argv[2 + exs]);
+
+	listener = socket(exs ? AF_EXS : at->ai_family, SOCK_STREAM, 0);
+	if (listener < 0)
+		err(1, "socket%s", exs ? " (is the module there? modprobe exs)" : "");
+	setsockopt(listener, SOL_SOCKET, SO_REUSEADDR, &(int){ 1 }, sizeof(int));
+	if (bind(listener, at->ai_addr, at->ai_addrlen) || listen(listener, 16))
+		err(1, "%s", argv[1 + exs]);
+	fprintf(stderr, "echo-server: listening\n");
+
+	while ((fd = accept(listener, NULL, NULL)) >= 0) {
+		echo(fd);
+		close(fd);
+	}
+	err(1, "accept");
+}

@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: MIT
+/* Its input to many subscribers at once: one buffer, and one system call for all of them. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/exs.h>
+#include <unistd.h>
+
+#include "net.h"
+
+#define MOST	100
+
+static char buf[65536];
+static exs_qhandle_t queue;
+static exs_mhandle_t region;
+static int subscriber[MOST], count;
+
+static void drop(int i, int why)
+{
+	if (subscriber[i] < 0)
+		return;
+	warnx("subscriber %d: %s", i, strerror(why));
+	close(subscriber[i]);
+	subscriber[i] = -1;
+}
+
+/* One operation for each subscriber that is there. */
+static int prepare(exs_op_t *ops, size_t len)
+{
+	int i, n = 0;
+
+	for (i = 0; i < count; i++)
+		if (subscriber[i] >= 0)
+			ops[n++] = (exs_op_t){
+				.exs_op_type = EXS_EVT_SEND,
+				.exs_op_fd = subscriber[i],
+				.exs_op_region = region,
+				.exs_op_buf = buf,
+				.exs_op_len = len,
+				.exs_op_handle = i,
+			};
+	return n;
+}
+
+/* Starts all of them; one that cannot be started is passed over. How many have an event. */
+static int submit(const exs_op_t *ops, int n)
+{
+	int started = 0;
+
+	while (n > 0) {
+		int now = exs_submit(queue, ops, n);
+
+		if (now < 0)
+			now = 0;
+		started += now;
+		if (now < n)
+			drop(ops[now++].exs_op_handle, errno);
+		ops += now;
+		n -= now;
+	}
+	return started;
+}
+
+static void publish(size_t len)
+{
+	exs_op_t ops[MOST];
+	exs_event_t events[MOST];
+	int i, n = submit(ops, prepare(ops, len));
+
+	if (!n)
+		errx(1, "nobody is left");
+	/* The buffer is theirs until the last one has sent it. */
+	if (exs_qdequeue(queue, events, -n, NULL) != n)
+		err(1, "exs_qdequeue");
+	for (i = 0; i < n; i++)
+		if (events[i].exs_evt_errno)
+			drop(events[i].exs_evt_ahandle, events[i].exs_evt_errno);
+}
+
+int main(int argc, char **argv)
+{
+	int listener, wanted = argc == 4 ? atoi(argv[3]) : 0;
+	struct addrinfo *at;
+	ssize_t got;
+
+	if (wanted < 1 || wanted > MOST)
+		errx(2, "usage: publish ADDRESS PORT SUBSCRIBERS < INPUT");
+	if (exs_init(EXS_VERSION))
+		err(1, "no AF_EXS here (modprobe exs)");
+	at = resolve(argv[1], argv[2]);
+	queue = exs_qcreate(MOST);
+	region = exs_mregister(buf, sizeof(buf), EXS_ACCESS_READ);
+	listener = socket(AF_EXS, SOCK_STREAM, 0);
+	if (queue < 0 || region < 0 || listener < 0)
+		err(1, "exs_qcreate, exs_mregister, socket");
+	if (bind(listener, at->ai_addr, at->ai_addrlen) || listen(listener, wanted))
+		err(1, "%s", argv[1]);
+	fprintf(stderr, "publish: listening\n");
+
+	while (count < wanted) {
+		subscriber[count] = accept(listener, NULL, NULL);
+		if (subscriber[count++] < 0)
+			err(1, "accept");
+	}
+	while ((got = read(STDIN_FILENO, buf, sizeof(buf))) > 0)
+		publish(got);
+	if (got < 0)
+		err(1, "input");
+	return 0;
+}
