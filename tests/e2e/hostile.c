@@ -1,0 +1,955 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Peers that break the rules: bad hellos, hand-shakes that stop, messages that
+ * lie, keys that are dead. Only the connection that the peer spoils may suffer:
+ * a neighbour is connected all the time and must go on.
+ */
+#include "lib/async.h"
+#include "raw/raw.h"
+
+#include <endian.h>
+#include <libaio.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+struct scene {
+	struct pair neighbour;
+	int lfd;		/* the victim's listener */
+	union address at;
+	struct raw r;		/* the hostile peer */
+	int fd;			/* the victim's end of its connection */
+};
+
+static void neighbour_lives(struct scene *s)
+{
+	send_all(s->neighbour.c, 1, 0, 5000);
+	recv_all(s->neighbour.s, 1, 0, 5000);
+	send_all(s->neighbour.s, 2, 0, 50);
+	recv_all(s->neighbour.c, 2, 0, 50);
+}
+
+static void scene_open(struct scene *s)
+{
+	memset(s, 0, sizeof(*s));
+	s->lfd = listener(8);
+	s->at = name_of(s->lfd);
+	pair_from(&s->neighbour, s->lfd);
+	neighbour_lives(s);
+}
+
+/* The peer is connected, has greeted, and was accepted. */
+static void attach(struct scene *s)
+{
+	struct hello hello = good_hello();
+	struct message greeting = { .type = CREDIT };
+
+	must_be(raw_connect(&s->r, &s->at, &hello, sizeof(hello)), RDMA_CM_EVENT_ESTABLISHED);
+	raw_say(&s->r, &greeting);
+	wait_io(s->lfd, POLLIN);
+	s->fd = must(accept(s->lfd, NULL, NULL));
+}
+
+/* The victim's connection is over, with an error that says so. */
+static void ended(struct scene *s, const char *what)
+{
+	int got = poll_wait(s->fd, POLLERR | POLLHUP), err;
+
+	check(got & POLLHUP, "%s: the connection goes on (poll %#x)", what, got);
+	err = so_error(s->fd);
+	check(err == EPROTO || err == ECONNRESET || err == EIO, "%s: SO_ERROR is %s", what,
+	      err ? errno_name(err) : "0");
+}
+
+static void detach(struct scene *s)
+{
+	close(s->fd);
+	raw_close(&s->r);
+}
+
+/* -- hello */
+
+static void bad_hello(struct scene *s, const struct hello *hello, int len, const char *what)
+{
+	long before = delta("reject_hello");
+	int event = raw_connect(&s->r, &s->at, hello, len);
+
+	check(event == RDMA_CM_EVENT_REJECTED, "%s: %s", what, rdma_event_str(event));
+	check(delta("reject_hello") == before + 1, "%s: reject_hello did not rise", what);
+	raw_close(&s->r);
+}
+
+#define BAD_HELLO(s, change)						\
+	do {								\
+		struct hello h = good_hello();				\
+									\
+		change;							\
+		bad_hello(s, &h, sizeof(h), #change);			\
+	} while (0)
+
+static void bad_hellos(void)
+{
+	struct hello hello = good_hello();
+	struct scene s;
+
+	scene_open(&s);
+	bad_hello(&s, NULL, 0, "no hello");
+	BAD_HELLO(&s, h.magic ^= 1);
+	BAD_HELLO(&s, h.magic = 0);
+	BAD_HELLO(&s, h.version = htole16(0));
+	BAD_HELLO(&s, h.version = htole16(2));
+	BAD_HELLO(&s, h.type = 0);
+	BAD_HELLO(&s, h.type = 3);
+	BAD_HELLO(&s, h.type = 3 - h.type);
+	BAD_HELLO(&s, h.pad = 1);
+	BAD_HELLO(&s, h.pad2 = 1);
+	BAD_HELLO(&s, h.rest[2] = 1);
+	BAD_HELLO(&s, h.credits = 0);
+	BAD_HELLO(&s, h.credits = htole16(3));
+	BAD_HELLO(&s, h.credits = htole16(1025));
+	BAD_HELLO(&s, h.adverts = 0);
+	BAD_HELLO(&s, h.segs = htole16(31));
+	BAD_HELLO(&s, h.eager = htole32(0x80000000));
+	/* The CM fills up with zeros. */
+	bad_hello(&s, &hello, 12, "part of a hello");
+	must_be(delta("live_conns"), 2);
+	neighbour_lives(&s);
+	attach(&s);
+}
+
+/* A server whose answer is no hello: connect(2) fails, the program is told. */
+static void refused_answer(const void *hello, int len, const char *what)
+{
+	struct raw l, r;
+	union address at;
+	int fd = new_socket(), err;
+
+	raw_listen(&l, &at);
+	set_nonblock(fd, true);
+	must_fail(connect(fd, &at.sa, address_len(&at)), EINPROGRESS);
+	raw_take_request(&l, &r);
+	raw_accept(&r, hello, len);
+	wait_io(fd, POLLERR | POLLHUP);
+	err = so_error(fd);
+	check(err == EPROTO || err == ECONNREFUSED, "%s: SO_ERROR is %s", what, errno_name(err));
+	close(fd);
+	raw_close(&r);
+	raw_close(&l);
+}
+
+static void bad_answers(void)
+{
+	struct hello h = good_hello();
+
+	refused_answer(NULL, 0, "no hello");
+	refused_answer(&h, 12, "part of a hello");
+	h.magic = 0;
+	refused_answer(&h, sizeof(h), "no magic");
+	h = good_hello();
+	h.type = 3 - h.type;
+	refused_answer(&h, sizeof(h), "another socket type");
+	h = good_hello();
+	h.credits = 0;
+	refused_answer(&h, sizeof(h), "no credits");
+	check(delta("reject_hello") >= 4, "reject_hello rose by %ld", delta("reject_hello"));
+}
+
+static void bad_answer_event(void)
+{
+	struct hello h = good_hello();
+	exs_qhandle_t q = queue_new(1);
+	int fd = new_socket();
+	union address at;
+	struct raw l, r;
+
+	h.magic = 0;
+	raw_listen(&l, &at);
+	must(exs_connect(fd, &at.sa, address_len(&at), 0, q, 1));
+	raw_take_request(&l, &r);
+	raw_accept(&r, &h, sizeof(h));
+	event_is(q, EXS_EVT_CONNECT, 1, EPROTO, 0);
+	raw_close(&r);
+	raw_close(&l);
+}
+
+/* -- hand-shakes that stop half way */
+
+static void never_answers(void)
+{
+	int fd = new_socket();
+	union address at;
+	struct raw l;
+
+	write_sysctl("connect_timeout", 300);
+	raw_listen(&l, &at);
+	must_fail(connect(fd, &at.sa, address_len(&at)), ETIMEDOUT);
+	must_be(delta("connect_timeout"), 1);
+	raw_close(&l);
+}
+
+static void rejects(void)
+{
+	int fd = new_socket();
+	struct raw l, r;
+	union address at;
+
+	raw_listen(&l, &at);
+	set_nonblock(fd, true);
+	must_fail(connect(fd, &at.sa, address_len(&at)), EINPROGRESS);
+	raw_take_request(&l, &r);
+	raw_reject(&r);
+	wait_io(fd, POLLERR);
+	must_be(so_error(fd), ECONNREFUSED);
+	raw_close(&r);
+	raw_close(&l);
+}
+
+/* It gets our answer and never confirms it: its place in the backlog comes back. */
+static void never_confirms(void)
+{
+	struct scene s;
+	int c;
+
+	scene_open(&s);
+	write_sysctl("handshake_timeout", 400);
+	must(listen(s.lfd, 1));
+	must_be(raw_half_connect(&s.r, &s.at), RDMA_CM_EVENT_CONNECT_RESPONSE);
+	c = new_socket();
+	must_fail(connect(c, &s.at.sa, address_len(&s.at)), ECONNREFUSED);
+	must_be(delta("reject_backlog"), 1);
+	wait_delta("handshake_timeout", 1);
+	wait_until(!connect(c, &s.at.sa, address_len(&s.at)) || errno != ECONNREFUSED);
+	must(accept(s.lfd, NULL, NULL));
+	must_be(poll_now(s.lfd, POLLIN), 0);
+	neighbour_lives(&s);
+}
+
+/* It is connected and never speaks: nobody is bothered with it. */
+static void never_greets(void)
+{
+	struct hello hello = good_hello();
+	struct scene s;
+
+	scene_open(&s);
+	write_sysctl("handshake_timeout", 400);
+	must_be(raw_connect(&s.r, &s.at, &hello, sizeof(hello)), RDMA_CM_EVENT_ESTABLISHED);
+	must_be(poll_now(s.lfd, POLLIN), 0);
+	wait_delta("handshake_timeout", 1);
+	must_be(poll_now(s.lfd, POLLIN), 0);
+	wait_until(delta("live_conns") == 2);
+	neighbour_lives(&s);
+}
+
+static void leaves_while_pending(void)
+{
+	struct scene s;
+	int i;
+
+	scene_open(&s);
+	for (i = 0; i < 10; i++) {
+		must_be(raw_half_connect(&s.r, &s.at), RDMA_CM_EVENT_CONNECT_RESPONSE);
+		raw_close(&s.r);
+	}
+	neighbour_lives(&s);
+	close(s.lfd);
+	wait_until(delta("live_conns") == 2);
+}
+
+static void listener_leaves_while_pending(void)
+{
+	struct scene s;
+	struct raw r[4];
+	int i;
+
+	scene_open(&s);
+	for (i = 0; i < 4; i++)
+		must_be(raw_half_connect(&r[i], &s.at), RDMA_CM_EVENT_CONNECT_RESPONSE);
+	close(s.lfd);
+	wait_until(delta("live_conns") == 2);
+	neighbour_lives(&s);
+}
+
+/* -- messages that no honest peer sends */
+
+static long resets(void)
+{
+	return delta("resets_protocol") + delta("resets_transport");
+}
+
+/* The error may be seen before it is counted. */
+static void counted_once(long before, const char *what)
+{
+	wait_until(resets() > before);
+	check(resets() == before + 1, "%s: counted %ld times", what, resets() - before);
+}
+
+static void bad_bytes(struct scene *s, const void *bytes, int len, const char *what)
+{
+	long before = resets();
+
+	attach(s);
+	raw_send(&s->r, bytes, len);
+	ended(s, what);
+	counted_once(before, what);
+	detach(s);
+}
+
+static void bad_message(struct scene *s, const struct message *m, const char *what)
+{
+	unsigned char buf[MESSAGE_LEN];
+
+	bad_bytes(s, buf, encode(m, buf), what);
+}
+
+#define BAD(s, ...) bad_message(s, &(struct message){ __VA_ARGS__ }, #__VA_ARGS__)
+
+static void bad_lengths(void)
+{
+	unsigned char buf[4 * MESSAGE_LEN] = { CREDIT };
+	struct scene s;
+
+	scene_open(&s);
+	bad_bytes(&s, buf, 0, "no bytes");
+	bad_bytes(&s, buf, 1, "one byte");
+	bad_bytes(&s, buf, 15, "15 bytes");
+	bad_bytes(&s, buf, 17, "17 bytes");
+	bad_bytes(&s, buf, 1024, "a credit of 1024 bytes");
+	bad_bytes(&s, buf, 1025, "more than a buffer");
+	bad_bytes(&s, buf, 4096, "four buffers");
+	buf[0] = ADVERT;
+	bad_bytes(&s, buf, 24, "half a segment");
+	neighbour_lives(&s);
+}
+
+static void bad_headers(void)
+{
+	struct scene s;
+
+	scene_open(&s);
+	BAD(&s, .type = 0);
+	BAD(&s, .type = 11);
+	BAD(&s, .type = 255);
+	BAD(&s, .type = CREDIT, .flags = 1);
+	BAD(&s, .type = ADVERT, .flags = 0x80, .nsegs = 1, .segs = { { 1, 1, 1 } });
+	BAD(&s, .type = CREDIT, .a = 1);
+	BAD(&s, .type = CREDIT, .c = 1);
+	BAD(&s, .type = CREDIT, .credits = 1025);
+	BAD(&s, .type = CREDIT, .credits = 500);
+	BAD(&s, .type = CREDIT, .credits = CREDITS + 1);
+	BAD(&s, .type = CREDIT, .nsegs = 1, .segs = { { 1, 1, 1 } });
+	neighbour_lives(&s);
+}
+
+static void bad_order(void)
+{
+	struct scene s;
+
+	scene_open(&s);
+	BAD(&s, .type = ANSWER);
+	BAD(&s, .type = ANSWER, .a = 2, .b = 7);
+	BAD(&s, .type = SPACE, .c = 1 << 30);
+	BAD(&s, .type = WRITTEN, .a = 100);
+	BAD(&s, .type = WRITTEN, .a = 1u << 30 | 100);
+	BAD(&s, .type = WRITTEN, .a = 3u << 30 | 100);
+	BAD(&s, .type = RING, .b = 4096, .nsegs = 1, .segs = { { 4096, 1, 4096 } });
+	BAD(&s, .type = ADVERT, .nsegs = 1, .segs = { { 4096, 1, 0 } });
+	BAD(&s, .type = ADVERT, .nsegs = 1, .segs = { { 4096, 1, 0x80000000 } });
+	BAD(&s, .type = ADVERT, .nsegs = 1, .segs = { { UINT64_MAX, 1, 4096 } });
+	BAD(&s, .type = ADVERT, .nsegs = 33, .segs = { { 4096, 1, 4096 } });
+	neighbour_lives(&s);
+}
+
+static void bad_order_stream(void)
+{
+	struct scene s;
+
+	scene_open(&s);
+	BAD(&s, .type = EAGER);
+	/* A message may be empty, a piece of a stream not. */
+	BAD(&s, .type = ADVERT, .nsegs = 0);
+	BAD(&s, .type = REQUEST, .a = 1);
+	BAD(&s, .type = REVOKE, .a = 1);
+	BAD(&s, .type = REVOKE, .a = 2);
+	BAD(&s, .type = ADVERT, .a = 1, .nsegs = 1, .segs = { { 4096, 1, 4096 } });
+	BAD(&s, .type = ADVERT, .a = 2, .nsegs = 1, .segs = { { 4096, 1, 4096 } });
+	BAD(&s, .type = ADVERT, .a = 4, .flags = F_FIRST, .nsegs = 1, .segs = { { 4096, 1, 4096 } });
+	BAD(&s, .type = ADVERT, .flags = F_FIRST, .b = 5, .nsegs = 1, .segs = { { 4096, 1, 4096 } });
+	BAD(&s, .type = ADVERT, .c = 4096, .nsegs = 1, .segs = { { 4096, 1, 4096 } });
+	neighbour_lives(&s);
+}
+
+static void bad_order_seqpacket(void)
+{
+	struct scene s;
+
+	scene_open(&s);
+	BAD(&s, .type = EAGER, .a = 5);
+	BAD(&s, .type = EAGER, .b = 10);
+	BAD(&s, .type = REQUEST, .a = 9, .b = 100000);
+	BAD(&s, .type = REQUEST, .a = 0, .b = UINT32_MAX);
+	BAD(&s, .type = RING, .b = 4096, .nsegs = 1, .segs = { { 4096, 1, 4096 } });
+	neighbour_lives(&s);
+}
+
+/* Twice what may come once; data after the end. */
+static void twice(const struct message *first, const struct message *second, const char *what)
+{
+	struct scene s;
+
+	scene_open(&s);
+	attach(&s);
+	raw_say(&s.r, first);
+	raw_say(&s.r, second);
+	ended(&s, what);
+	wait_delta("resets_protocol", 1);
+	must_be(delta("resets_protocol"), 1);
+	neighbour_lives(&s);
+}
+
+static void two_ends(void)
+{
+	struct message fin = { .type = FIN };
+
+	twice(&fin, &fin, "FIN twice");
+}
+
+static void two_requests(void)
+{
+	struct message request = { .type = REQUEST };
+
+	twice(&request, &request, "REQUEST twice");
+}
+
+static void data_after_end(void)
+{
+	struct message fin = { .type = FIN }, data = { .type = WRITTEN, .a = 100 };
+
+	twice(&fin, &data, "data after FIN");
+}
+
+static void request_after_end(void)
+{
+	struct message fin = { .type = FIN }, request = { .type = REQUEST };
+
+	twice(&fin, &request, "REQUEST after FIN");
+}
+
+/* More adverts than the victim said it can hold. */
+static void too_many_adverts(void)
+{
+	struct message m = { .type = ADVERT, .nsegs = 1, .segs = { { 4096, 1, 4096 } } };
+	struct message c;
+	struct scene s;
+	int i;
+
+	scene_open(&s);
+	attach(&s);
+	for (i = 0; i < 40 && !raw_is_lost(&s.r); i++) {
+		m.a = e2e.seq ? i : 0;
+		raw_say(&s.r, &m);
+		/* Its credits come back by halves; this is not about those. */
+		if (i == CREDITS / 2)
+			raw_hear(&s.r, CREDIT, &c);
+	}
+	ended(&s, "40 adverts");
+	check(i > 16, "%d adverts were too many", i);
+	neighbour_lives(&s);
+}
+
+/* It sends and sends, and returns no credit: the victim stops it. */
+static void flood(void)
+{
+	struct message m = { .type = CREDIT };
+	struct scene s;
+	int i;
+
+	scene_open(&s);
+	attach(&s);
+	for (i = 0; i < 2000 && !raw_is_lost(&s.r); i++)
+		raw_say(&s.r, &m);
+	ended(&s, "a flood");
+	counted_once(0, "a flood");
+	neighbour_lives(&s);
+}
+
+/* -- immediates */
+
+static void bad_immediate(struct scene *s, uint32_t imm, const char *what)
+{
+	long before = delta("resets_protocol");
+
+	attach(s);
+	raw_write(&s->r, 0, 0, 0, imm);
+	ended(s, what);
+	wait_delta("resets_protocol", before + 1);
+	detach(s);
+}
+
+static void bad_immediates(void)
+{
+	struct message m = { .type = CREDIT };
+	unsigned char buf[HEADER_LEN];
+	struct scene s;
+
+	scene_open(&s);
+	bad_immediate(&s, IMM_DIRECT << 30 | 100u, "direct without an advert");
+	bad_immediate(&s, (uint32_t)IMM_INDIRECT << 30 | 100, "indirect without a ring");
+	bad_immediate(&s, (uint32_t)IMM_TRUNCATED << 30 | 100, "truncated without an advert");
+	bad_immediate(&s, (uint32_t)IMM_WRONG << 30 | 100, "an unknown kind");
+	bad_immediate(&s, 0, "nothing");
+	bad_immediate(&s, UINT32_MAX, "all ones");
+	attach(&s);
+	raw_send_imm(&s.r, buf, encode(&m, buf), 5);
+	ended(&s, "a SEND with an immediate");
+	neighbour_lives(&s);
+}
+
+/* -- keys */
+
+#define ROOM	(256 * 1024)
+#define WINDOW	(64 * 1024)
+#define FILL	0xa5
+
+struct target {
+	struct scene s;
+	char *memory;			/* ROOM, of which the receive is WINDOW in the middle */
+	char *window;
+	exs_qhandle_t q;
+	struct message advert;
+};
+
+/* The victim posts a receive; the peer has its advert. */
+static void target_open(struct target *t)
+{
+	exs_mhandle_t m;
+
+	scene_open(&t->s);
+	attach(&t->s);
+	t->memory = pages(ROOM);
+	memset(t->memory, FILL, ROOM);
+	t->window = t->memory + ROOM / 4 + 123;
+	m = region_new(t->memory, ROOM, 0);
+	t->q = queue_new(4);
+	start_recv(t->s.fd, t->window, WINDOW, MSG_WAITALL, t->q, 1, m);
+	raw_hear(&t->s.r, ADVERT, &t->advert);
+	check(t->advert.nsegs >= 1, "an advert without segments");
+}
+
+static void untouched(const char *from, const char *to, const char *what)
+{
+	for (; from < to; from++)
+		check((unsigned char)*from == FILL, "%s: memory was overwritten", what);
+}
+
+static void all_untouched(struct target *t, const char *what)
+{
+	untouched(t->memory, t->memory + ROOM, what);
+}
+
+/* Fills the advert as an honest peer would. */
+static void fill_window(struct target *t, uint64_t seed)
+{
+	size_t done = 0, n;
+	int i;
+
+	for (i = 0; i < t->advert.nsegs; i++, done += n) {
+		n = t->advert.segs[i].len;
+		data_fill(seed, done, t->s.r.scratch, n);
+		raw_write(&t->s.r, t->advert.segs[i].addr, t->advert.segs[i].key, n,
+			  i == t->advert.nsegs - 1 ? (int64_t)(done + n) : -1);
+		check(raw_flush(&t->s.r), "the honest write failed");
+	}
+	must_be(done, WINDOW);
+}
+
+static void honest_write(void)
+{
+	struct target t;
+
+	target_open(&t);
+	fill_window(&t, 5);
+	event_is(t.q, EXS_EVT_RECV, 1, 0, WINDOW);
+	data_check(5, 0, t.window, WINDOW);
+	untouched(t.memory, t.window, "before the window");
+	untouched(t.window + WINDOW, t.memory + ROOM, "behind the window");
+	neighbour_lives(&t.s);
+}
+
+/* Nothing that the wire shows is an address of a program, or of the kernel. */
+static void no_addresses(void)
+{
+	struct target t;
+	uint64_t addr;
+	int i;
+
+	target_open(&t);
+	for (i = 0; i < t.advert.nsegs; i++) {
+		addr = t.advert.segs[i].addr;
+		check(addr >> 47 != 0x1ffff, "a kernel address on the wire: %#llx", (unsigned long long)addr);
+		check(addr - (uintptr_t)t.memory >= ROOM, "a user address on the wire");
+	}
+}
+
+/* The transfer is over and the program was told: its key opens nothing. */
+static void stale_key(void)
+{
+	struct target t;
+
+	target_open(&t);
+	fill_window(&t, 5);
+	event_is(t.q, EXS_EVT_RECV, 1, 0, WINDOW);
+	memset(t.s.r.scratch, 0x11, 100);
+	raw_write(&t.s.r, t.advert.segs[0].addr, t.advert.segs[0].key, 100, -1);
+	check(!raw_flush(&t.s.r), "a write with the key of a finished transfer succeeded");
+	data_check(5, 0, t.window, WINDOW);
+	ended(&t.s, "a stale key");
+	neighbour_lives(&t.s);
+}
+
+static void outside(int64_t off, size_t len, const char *what)
+{
+	struct target t;
+
+	target_open(&t);
+	memset(t.s.r.scratch, 0x11, len);
+	raw_write(&t.s.r, t.advert.segs[0].addr + off, t.advert.segs[0].key, len, -1);
+	check(!raw_flush(&t.s.r), "%s: the write succeeded", what);
+	ended(&t.s, what);
+	all_untouched(&t, what);
+	event_is(t.q, EXS_EVT_RECV, 1, ECONNRESET, 0);
+	neighbour_lives(&t.s);
+}
+
+static void write_before(void)
+{
+	outside(-1, 1, "a byte before the window");
+}
+
+static void write_behind(void)
+{
+	outside(WINDOW, 1, "a byte behind the window");
+}
+
+static void write_across(void)
+{
+	outside(WINDOW - 10, 20, "across the window's end");
+}
+
+static void wrong_key(void)
+{
+	struct target t;
+
+	target_open(&t);
+	memset(t.s.r.scratch, 0x11, 100);
+	raw_write(&t.s.r, t.advert.segs[0].addr, t.advert.segs[0].key ^ 1, 100, -1);
+	check(!raw_flush(&t.s.r), "a write with a key that was not given succeeded");
+	all_untouched(&t, "a wrong key");
+	ended(&t.s, "a wrong key");
+	event_is(t.q, EXS_EVT_RECV, 1, ECONNRESET, 0);
+	neighbour_lives(&t.s);
+}
+
+static void read_window(void)
+{
+	struct target t;
+
+	target_open(&t);
+	memset(t.s.r.scratch, 0, 100);
+	raw_read(&t.s.r, t.advert.segs[0].addr, t.advert.segs[0].key, 100);
+	check(!raw_flush(&t.s.r), "an advert could be read");
+	must_be(t.s.r.scratch[0], 0);
+	ended(&t.s, "a READ");
+	neighbour_lives(&t.s);
+}
+
+static void longer_than_window(void)
+{
+	struct target t;
+	struct message m = { .type = WRITTEN, .a = WINDOW + 1 };
+
+	target_open(&t);
+	raw_say(&t.s.r, &m);
+	ended(&t.s, "more bytes than the window");
+	wait_delta("resets_protocol", 1);
+	must_be(delta("resets_protocol"), 1);
+	event_is(t.q, EXS_EVT_RECV, 1, EPROTO, 0);
+	neighbour_lives(&t.s);
+}
+
+/* A send waits, and what is behind it, when the peer lies. */
+static void waits_for_liar(struct scene *s, exs_qhandle_t q, int (*behind)(int fd, exs_qhandle_t q))
+{
+	struct message m = { .type = WRITTEN, .a = WINDOW };
+
+	attach(s);
+	start_send(s->fd, pages(MIB), MIB, q, 1, NO_REGION);
+	must(behind(s->fd, q));
+	raw_say(&s->r, &m);
+	event_is(q, EXS_EVT_SEND, 1, EPROTO, 0);
+}
+
+static int shut_down(int fd, exs_qhandle_t q)
+{
+	return exs_shutdown(fd, SHUT_WR, q, 2);
+}
+
+static int close_it(int fd, exs_qhandle_t q)
+{
+	return exs_close(fd, 0, q, 3);
+}
+
+static void lies_at_end(void)
+{
+	exs_qhandle_t q = queue_new(2);
+	struct scene s;
+
+	scene_open(&s);
+	waits_for_liar(&s, q, shut_down);
+	event_is(q, EXS_EVT_SHUTDOWN, 2, EPROTO, 0);
+	detach(&s);
+	waits_for_liar(&s, q, close_it);
+	event_is(q, EXS_EVT_CLOSE, 3, EPROTO, 0);
+	raw_close(&s.r);
+	no_event(q);
+	neighbour_lives(&s);
+}
+
+/* It never answers when memory is to be taken back: the close ends it, in bounded time. */
+static void never_gives_back(void)
+{
+	struct message m;
+	struct target t;
+
+	write_sysctl("linger", 200);
+	target_open(&t);
+	must(exs_qdelete(t.q));
+	raw_hear(&t.s.r, REVOKE, &m);
+	close(t.s.fd);
+	wait_until(!counter("live_ops"));
+	wait_until(raw_is_lost(&t.s.r));
+	all_untouched(&t, "after the reset");
+	neighbour_lives(&t.s);
+}
+
+/* Nobody closes anything: the connection is reset, and the receive has its end. */
+static void never_gives_back_cancelled(void)
+{
+	struct message m;
+	struct target t;
+
+	write_sysctl("stall_timeout", 500);
+	target_open(&t);
+	must(exs_cancel(t.q, t.s.fd, 0, EXS_CAF_FILDES));
+	raw_hear(&t.s.r, REVOKE, &m);
+	event_is(t.q, EXS_EVT_RECV, 1, ECANCELED, 0);
+	must_be(delta("revoke_timeout"), 1);
+	must_be(so_error(t.s.fd), ETIMEDOUT);
+	wait_until(raw_is_lost(&t.s.r));
+	all_untouched(&t, "after the reset");
+	neighbour_lives(&t.s);
+}
+
+/* The same with a read of Linux AIO, whose context cannot go before it. */
+static void never_gives_back_aio(void)
+{
+	struct io_context *ctx = NULL;
+	struct iocb cb, *list = &cb;
+	struct message m;
+	struct scene s;
+
+	write_sysctl("stall_timeout", 1000);
+	scene_open(&s);
+	attach(&s);
+	io_prep_pread(&cb, s.fd, pages(WINDOW), WINDOW, 0);
+	must_be(io_setup(1, &ctx), 0);
+	must_be(io_submit(ctx, 1, &list), 1);
+	raw_hear(&s.r, ADVERT, &m);
+	must_be(io_destroy(ctx), 0);
+	raw_hear(&s.r, REVOKE, &m);
+	must_be(delta("revoke_timeout"), 1);
+	wait_until(raw_is_lost(&s.r));
+	neighbour_lives(&s);
+}
+
+/* Between REVOKE and ANSWER the peer may still write; afterwards it cannot. */
+static void late_write(void)
+{
+	struct message m, answer = { .type = ANSWER };
+	struct target t;
+
+	target_open(&t);
+	must(exs_qdelete(t.q));
+	raw_hear(&t.s.r, REVOKE, &m);
+	answer.a = m.a;
+	raw_say(&t.s.r, &answer);
+	wait_until(!counter("live_ops") && !counter("live_xfers"));
+	memset(t.memory, FILL, ROOM);
+	memset(t.s.r.scratch, 0x11, 100);
+	raw_write(&t.s.r, t.advert.segs[0].addr, t.advert.segs[0].key, 100, -1);
+	check(!raw_flush(&t.s.r), "a write after the answer succeeded");
+	all_untouched(&t, "a late write");
+	neighbour_lives(&t.s);
+}
+
+/* -- a peer that takes nothing */
+
+static void takes_nothing(void)
+{
+	char *out = pages(MIB);
+	exs_qhandle_t q = queue_new(64);
+	exs_mhandle_t m = region_new(out, MIB, 0);
+	struct scene s;
+	exs_event_t ev;
+	int i, failed = 0, last = -1;
+
+	scene_open(&s);
+	attach(&s);
+	for (i = 0; i < 60; i++)
+		start_send(s.fd, out, 900, q, i, i % 2 ? m : NO_REGION);
+	raw_disconnect(&s.r);
+	/* Order binds those that succeed. */
+	for (i = 0; i < 60; i++) {
+		ev = event_next(q);
+		failed += ev.exs_evt_errno != 0;
+		if (ev.exs_evt_errno)
+			continue;
+		check((int)ev.exs_evt_ahandle > last, "send %d after %d", (int)ev.exs_evt_ahandle, last);
+		last = ev.exs_evt_ahandle;
+	}
+	check(failed >= 60 - CREDITS, "%d of 60 sends failed although %d credits were there", failed, CREDITS);
+	no_event(q);
+	neighbour_lives(&s);
+}
+
+/* Its adverts lead nowhere: the victim's write fails, and only that connection. */
+static void adverts_nowhere(void)
+{
+	struct message m = { .type = ADVERT, .nsegs = 1, .segs = { { 0x10000, 0x777700, 65536 } } };
+	char *out = pages(65536);
+	exs_qhandle_t q = queue_new(4);
+	struct scene s;
+	exs_event_t ev;
+
+	scene_open(&s);
+	attach(&s);
+	raw_say(&s.r, &m);
+	start_send(s.fd, out, 65536, q, 1, NO_REGION);
+	ended(&s, "an advert that leads nowhere");
+	ev = event_next(q);
+	check(ev.exs_evt_errno, "a write to nowhere succeeded");
+	no_event(q);
+	neighbour_lives(&s);
+}
+
+/* -- at random */
+
+static void random_message(uint64_t *state, struct message *m)
+{
+	int i;
+
+	memset(m, 0, sizeof(*m));
+	m->type = next_random(state) % 12;
+	m->flags = next_random(state) % 4 ? 0 : next_random(state) % 8;
+	m->credits = next_random(state) % 3 ? 0 : next_random(state) % 20;
+	m->a = next_random(state) % 5;
+	m->b = next_random(state) % 3 ? 0 : next_random(state) % 5000;
+	m->c = next_random(state) % 3 ? 0 : next_random(state) % 5000;
+	m->nsegs = m->type == ADVERT || m->type == RING ? 1 + next_random(state) % 3 : 0;
+	for (i = 0; i < m->nsegs; i++) {
+		m->segs[i].addr = next_random(state) % 100000;
+		m->segs[i].key = next_random(state);
+		m->segs[i].len = next_random(state) % 8192;
+	}
+}
+
+static void babble(struct scene *s, uint64_t *state)
+{
+	struct message m;
+	int i;
+
+	for (i = 0; i < 60 && !raw_is_lost(&s->r); i++) {
+		random_message(state, &m);
+		if (next_random(state) % 8)
+			raw_say(&s->r, &m);
+		else
+			raw_write(&s->r, 0, 0, 0, (next_random(state) % 4) << 30 | next_random(state) % 9000);
+	}
+}
+
+/* The victim works on as if its peer were honest. */
+static void at_random(void)
+{
+	uint64_t state = e2e.seed * 31 + e2e.seq;
+	char *buf = pages(2 * 65536);
+	exs_qhandle_t q = queue_new(16);
+	struct scene s;
+	int round, i;
+
+	scene_open(&s);
+	for (round = 0; round < 25; round++) {
+		attach(&s);
+		for (i = 0; i < 4; i++) {
+			start_recv(s.fd, buf, 65536, i % 2 ? MSG_WAITALL : 0, q, i, NO_REGION);
+			if (exs_send(s.fd, buf + 65536, 20000, MSG_NOSIGNAL, q, i, NO_REGION))
+				check(errno == EPROTO || errno == EPIPE || errno == ECONNRESET,
+				      "exs_send: %s", errno_name(errno));
+		}
+		babble(&s, &state);
+		raw_close(&s.r);
+		close(s.fd);
+		while (queue_attr(q, EXS_ATTR_EVENTS) ||
+		       queue_attr(q, EXS_ATTR_SUBMITTED) > queue_attr(q, EXS_ATTR_POSTED))
+			event_next(q);
+		neighbour_lives(&s);
+	}
+}
+
+#define ON_PEERS (ON_STREAM | ON_SEQ)
+
+static const struct e2e_case cases[] = {
+	{ "bad_hellos", bad_hellos, .on = ON_PEERS, .needs = NEEDS_ONE },
+	{ "bad_answers", bad_answers, .on = ON_PEERS, .needs = NEEDS_ONE },
+	{ "bad_answer_event", bad_answer_event, .on = ON_PEERS, .needs = NEEDS_ONE },
+	{ "never_answers", never_answers, .on = ON_STREAM, .needs = NEEDS_ONE },
+	{ "rejects", rejects, .on = ON_STREAM, .needs = NEEDS_ONE },
+	{ "never_confirms", never_confirms, .on = ON_PEERS, .needs = NEEDS_ONE },
+	{ "never_greets", never_greets, .on = ON_PEERS, .needs = NEEDS_ONE },
+	{ "leaves_while_pending", leaves_while_pending, .on = ON_STREAM, .needs = NEEDS_ONE },
+	{ "listener_leaves_while_pending", listener_leaves_while_pending, .on = ON_STREAM, .needs = NEEDS_ONE },
+	{ "bad_lengths", bad_lengths, .on = ON_PEERS, .needs = NEEDS_ONE },
+	{ "bad_headers", bad_headers, .on = ON_PEERS, .needs = NEEDS_ONE },
+	{ "bad_order", bad_order, .on = ON_PEERS, .needs = NEEDS_ONE },
+	{ "bad_order_stream", bad_order_stream, .on = ON_STREAM, .needs = NEEDS_ONE },
+	{ "bad_order_seqpacket", bad_order_seqpacket, .on = ON_SEQ, .needs = NEEDS_ONE },
+	{ "two_ends", two_ends, .on = ON_PEERS, .needs = NEEDS_ONE },
+	{ "two_requests", two_requests, .on = ON_STREAM, .needs = NEEDS_ONE },
+	{ "data_after_end", data_after_end, .on = ON_PEERS, .needs = NEEDS_ONE },
+	{ "request_after_end", request_after_end, .on = ON_PEERS, .needs = NEEDS_ONE },
+	{ "too_many_adverts", too_many_adverts, .on = ON_PEERS, .needs = NEEDS_ONE },
+	{ "flood", flood, .on = ON_PEERS, .needs = NEEDS_ONE },
+	{ "bad_immediates", bad_immediates, .on = ON_PEERS, .needs = NEEDS_ONE },
+	{ "honest_write", honest_write, .on = ON_PEERS, .needs = NEEDS_ONE },
+	{ "no_addresses", no_addresses, .on = ON_PEERS, .needs = NEEDS_ONE },
+	{ "stale_key", stale_key, .on = ON_PEERS, .needs = NEEDS_ONE },
+	{ "write_before", write_before, .on = ON_PEERS, .needs = NEEDS_ONE },
+	{ "write_behind", write_behind, .on = ON_PEERS, .needs = NEEDS_ONE },
+	{ "write_across", write_across, .on = ON_PEERS, .needs = NEEDS_ONE },
+	{ "wrong_key", wrong_key, .on = ON_PEERS, .needs = NEEDS_ONE },
+	{ "read_window", read_window, .on = ON_STREAM, .needs = NEEDS_ONE },
+	{ "longer_than_window", longer_than_window, .on = ON_PEERS, .needs = NEEDS_ONE },
+	{ "lies_at_end", lies_at_end, .on = ON_PEERS, .needs = NEEDS_ONE },
+	{ "never_gives_back", never_gives_back, .on = ON_PEERS, .needs = NEEDS_ONE },
+	{ "never_gives_back_cancelled", never_gives_back_cancelled, .on = ON_PEERS, .needs = NEEDS_ONE },
+	{ "never_gives_back_aio", never_gives_back_aio, .on = ON_PEERS, .needs = NEEDS_ONE },
+	{ "late_write", late_write, .on = ON_PEERS, .needs = NEEDS_ONE },
+	{ "takes_nothing", takes_nothing, .on = ON_PEERS, .needs = NEEDS_ONE },
+	{ "adverts_nowhere", adverts_nowhere, .on = ON_PEERS, .needs = NEEDS_ONE },
+	{ "at_random", at_random, .on = ON_PEERS, .needs = NEEDS_ONE, .limit = 120 },
+	{}
+};
+
+int main(int argc, char **argv)
+{
+	return e2e_main(argc, argv, cases);
+}

@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: GPL-2.0
+/* Queues, events, regions. */
+#include "async.h"
+
+#include <poll.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+exs_qhandle_t queue_new(int depth)
+{
+	return must(exs_qcreate(depth));
+}
+
+long queue_attr(exs_qhandle_t q, int attr)
+{
+	struct exs_ioc_attr a = { .size = sizeof(a), .attr = attr };
+
+	must(ioctl(q, EXS_IOC_GETATTR, &a));
+	return a.value;
+}
+
+const char *event_name(int type)
+{
+	static const char *const names[] = {
+		"no event", "CONNECT", "ACCEPT", "SEND", "RECV", "CLOSE", "SHUTDOWN", "SENDMSG", "RECVMSG",
+		[EXS_EVT_POLL] = "POLL", [EXS_EVT_SENDFILE] = "SENDFILE",
+		[EXS_EVT_SENDTIMEOUT] = "SENDTIMEOUT", [EXS_EVT_RECVTIMEOUT] = "RECVTIMEOUT",
+	};
+
+	if (type < 0 || (size_t)type >= ARRAY_SIZE(names) || !names[type])
+		return "an unknown event";
+	return names[type];
+}
+
+exs_event_t event_next(exs_qhandle_t q)
+{
+	struct timeval limit = { .tv_sec = limit_ms() / 1000 };
+	exs_event_t ev = {};
+	int n;
+
+	do {
+		n = exs_qdequeue(q, &ev, 1, &limit);
+	} while (n < 0 && errno == EINTR);
+	must(n);
+	check(n == 1, "waited in vain for an event (submitted %ld, posted %ld)",
+	      queue_attr(q, EXS_ATTR_SUBMITTED), queue_attr(q, EXS_ATTR_POSTED));
+	return ev;
+}
+
+void event_check(const exs_event_t *ev, int type, exs_ahandle_t handle, int err, long length)
+{
+	bool xfer = type == EXS_EVT_SEND || type == EXS_EVT_RECV || type == EXS_EVT_SENDMSG ||
+		    type == EXS_EVT_RECVMSG || (type == EXS_EVT_SENDFILE && !err);
+	long got = xfer ? (long)ev->exs_evt_union.exs_evt_xfer.exs_evt_length : length;
+
+	if (ev->exs_evt_type == type && ev->exs_evt_ahandle == handle && ev->exs_evt_errno == err &&
+	    got == length)
+		return;
+	fail("event %s handle %lld errno %s length %ld; wanted %s handle %lld errno %s length %ld",
+	     event_name(ev->exs_evt_type), (long long)ev->exs_evt_ahandle,
+	     ev->exs_evt_errno ? errno_name(ev->exs_evt_errno) : "0", got, event_name(type),
+	     (long long)handle, err ? errno_name(err) : "0", length);
+}
+
+void event_is(exs_qhandle_t q, int type, exs_ahandle_t handle, int err, long length)
+{
+	exs_event_t ev = event_next(q);
+
+	event_check(&ev, type, handle, err, length);
+}
+
+void no_event(exs_qhandle_t q)
+{
+	struct timeval none = {};
+	exs_event_t ev;
+
+	if (must(exs_qdequeue(q, &ev, 1, &none)))
+		fail("an event nobody asked for: %s handle %lld", event_name(ev.exs_evt_type),
+		     (long long)ev.exs_evt_ahandle);
+}
+
+int event_newfd(const exs_event_t *ev)
+{
+	return ev->exs_evt_union.exs_evt_accept.exs_evt_newfd;
+}
+
+exs_mhandle_t region_new(void *buf, size_t len, int flags)
+{
+	return must(exs_mregister(buf, len, flags));
+}
+
+void start_send(int fd, const void *buf, size_t len, exs_qhandle_t q, exs_ahandle_t h, exs_mhandle_t m)
+{
+	must(exs_send(fd, buf, len, 0, q, h, m));
+}
+
+void start_recv(int fd, void *buf, size_t len, int flags, exs_qhandle_t q, exs_ahandle_t h,
+		exs_mhandle_t m)
+{
+	must(exs_recv(fd, buf, len, flags, q, h, m));
+}
+
+void ring_map(exs_qhandle_t q, struct ring *r)
+{
+	long page = sysconf(_SC_PAGESIZE);
+	void *head, *ring;
+
+	head = mmap(NULL, page, PROT_READ | PROT_WRITE, MAP_SHARED, q, EXS_MMAP_HEAD);
+	check(head != MAP_FAILED, "mmap of the head: %s", errno_name(errno));
+	ring = mmap(NULL, page, PROT_READ, MAP_SHARED, q, EXS_MMAP_RING);
+	check(ring != MAP_FAILED, "mmap of the ring's first page: %s", errno_name(errno));
+	r->size = page + (size_t)(((const struct exs_ring *)ring)->mask + 1) * sizeof(struct exs_cqe);
+	munmap(ring, page);
+	ring = mmap(NULL, r->size, PROT_READ, MAP_SHARED, q, EXS_MMAP_RING);
+	check(ring != MAP_FAILED, "mmap of the ring: %s", errno_name(errno));
+	r->head = head;
+	r->ring = ring;
+	r->entries = (const void *)((char *)ring + page);
+}
+
+int submit_raw(exs_qhandle_t q, const struct exs_sqe *sqe, unsigned int count)
+{
+	struct exs_ioc_submit s = {
+		.size = sizeof(s), .count = count, .ops = (uintptr_t)sqe,
+		.sqe_size = sizeof(*sqe),
+	};
+
+	return ioctl(q, EXS_IOC_SUBMIT, &s);
+}

@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/* What the tests of queues, regions and asynchronous operations share. */
+#ifndef E2E_ASYNC_H
+#define E2E_ASYNC_H
+
+#include <sys/exs.h>
+#include <linux/exs.h>
+
+#include "e2e.h"
+
+#define NO_REGION	EXS_MHANDLE_UNREGISTERED
+
+exs_qhandle_t queue_new(int depth);
+long queue_attr(exs_qhandle_t q, int attr);	/* EXS_ATTR_*: the kernel's view */
+const char *event_name(int type);
+
+/* The next event; waits. */
+exs_event_t event_next(exs_qhandle_t q);
+/* The next event, and what it must be. */
+void event_is(exs_qhandle_t q, int type, exs_ahandle_t handle, int err, long length);
+/* Checks an event that was taken. */
+void event_check(const exs_event_t *ev, int type, exs_ahandle_t handle, int err, long length);
+void no_event(exs_qhandle_t q);
+int event_newfd(const exs_event_t *ev);
+
+/* A region over all of a buffer. */
+exs_mhandle_t region_new(void *buf, size_t len, int flags);
+
+/* Operations that must be accepted. */
+void start_send(int fd, const void *buf, size_t len, exs_qhandle_t q, exs_ahandle_t h, exs_mhandle_t m);
+void start_recv(int fd, void *buf, size_t len, int flags, exs_qhandle_t q, exs_ahandle_t h, exs_mhandle_t m);
+
+/* What the library does not show: the ring, as a hostile or curious program maps it. */
+struct ring {
+	volatile struct exs_ring_head *head;
+	const volatile struct exs_ring *ring;
+	const volatile struct exs_cqe *entries;
+	size_t size;
+};
+
+void ring_map(exs_qhandle_t q, struct ring *r);
+
+/* One operation, straight to the kernel: what EXS_IOC_SUBMIT returns. */
+int submit_raw(exs_qhandle_t q, const struct exs_sqe *sqe, unsigned int count);
+
+#endif

@@ -1,0 +1,118 @@
+# SPDX-License-Identifier: GPL-2.0
+# Cases in shell, reported as those in C are (lib/e2e.h). A script sources this, defines functions case_NAME and calls
+# run_cases "$@". Each runs in a subshell, in a directory of its own; whatever it started ends with it.
+
+TOP=$(cd "$(dirname "${BASH_SOURCE[0]}")/../../.." && pwd)
+LIMIT=$((60 * ${EXS_SLOW:-1}))
+
+# Ends the case.
+fail()
+{
+	echo "$*" > "$CASE_DIR/.why"
+	exit 1
+}
+
+skip()
+{
+	echo "$*" > "$CASE_DIR/.why"
+	exit 77
+}
+
+# must COMMAND...: it succeeds; its output is kept in $OUT.
+must()
+{
+	OUT=$("$@" 2>&1) || fail "$*: exit status $?: ${OUT//$'\n'/ | }"
+}
+
+# must_end STATUS COMMAND...
+must_end()
+{
+	local want=$1 status=0
+
+	shift
+	OUT=$("$@" 2>&1) || status=$?
+	[ "$status" = "$want" ] || fail "$*: exit status $status, not $want: ${OUT//$'\n'/ | }"
+}
+
+# wait_for WHAT COMMAND...: until the command succeeds.
+wait_for()
+{
+	local what=$1 end=$((SECONDS + LIMIT))
+
+	shift
+	until "$@" > /dev/null 2>&1; do
+		[ "$SECONDS" -lt "$end" ] || fail "waited in vain for $what"
+		sleep 0.05	# between two looks
+	done
+}
+
+# ended PID STATUS: waits for a process that the case started.
+ended()
+{
+	local pid=$1 want=$2 status=0
+
+	wait_for "the end of a process" no_process "$pid"
+	wait "$pid" || status=$?
+	[ "$status" = "$want" ] || fail "a process ended with $status, not $want: $(tail -3 "$CASE_DIR"/*.err 2>/dev/null)"
+}
+
+no_process()
+{
+	[ ! -e "/proc/$1" ] || grep -q '^State:.Z' "/proc/$1/status"
+}
+
+counter()
+{
+	awk -v name="$1" '$1 == name { print $2 }' /proc/net/exs
+}
+
+none_alive()
+{
+	[ ! -e /proc/net/exs ] || awk '/^live_/ && $2 { n = 1 } END { exit n }' /proc/net/exs
+}
+
+one_case()
+{
+	local name=$1 status pid clock
+
+	CASE_DIR=$(mktemp -d /run/exs/case.XXXXXX)
+	# In the background with job control: a process group of its own, so that nothing of it stays.
+	set -m
+	( cd "$CASE_DIR" && "case_$name" ) > "$CASE_DIR/.out" 2>&1 &
+	pid=$!
+	sleep $((3 * LIMIT)) &
+	clock=$!
+	set +m
+	wait -n "$pid" "$clock"
+	if [ -e "/proc/$pid" ]; then
+		echo "did not end within $((3 * LIMIT)) s" > "$CASE_DIR/.why"
+	fi
+	kill -KILL -- "-$pid" "-$clock" 2> /dev/null
+	wait "$pid"
+	status=$?
+	wait 2> /dev/null
+	case $status in
+	0) ( wait_for "objects to go" none_alive ) && echo "ok $name" || { status=1; echo "not ok $name: $(cat "$CASE_DIR/.why")"; } ;;
+	77) echo "skip $name: $(cat "$CASE_DIR/.why")"; status=0 ;;
+	*) echo "not ok $name: $(cat "$CASE_DIR/.why" 2> /dev/null || tail -1 "$CASE_DIR/.out")" ;;
+	esac
+	umount "$CASE_DIR"/* 2> /dev/null
+	rm -rf "$CASE_DIR"
+	return "$status"
+}
+
+# run_cases [--list | NAME...]
+run_cases()
+{
+	local all failed=0 name
+
+	all=$(declare -F | sed -n 's/^declare -f case_//p')
+	if [ "${1-}" = --list ]; then
+		echo "$all"
+		return
+	fi
+	for name in ${*:-$all}; do
+		one_case "$name" || failed=1
+	done
+	return "$failed"
+}

@@ -1,0 +1,715 @@
+// SPDX-License-Identifier: GPL-2.0
+/* Making, binding, listening, connecting, accepting, naming, closing. TCP is the reference. */
+#include "lib/e2e.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+static int get_int(int fd, int option)
+{
+	int value = -1;
+	socklen_t len = sizeof(value);
+
+	must(getsockopt(fd, SOL_SOCKET, option, &value, &len));
+	return value;
+}
+
+/* -- socket(2) */
+
+static void create(void)
+{
+	int fd = new_socket();
+
+	must_be(get_int(fd, SO_TYPE), e2e.type);
+	must_be(get_int(fd, SO_DOMAIN), e2e.family);
+	must_be(get_int(fd, SO_ACCEPTCONN), 0);
+	must_be(so_error(fd), 0);
+}
+
+static void create_flags(void)
+{
+	int fd = must(socket(e2e.family, e2e.type | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
+
+	check(fcntl(fd, F_GETFL) & O_NONBLOCK, "SOCK_NONBLOCK had no effect");
+	check(fcntl(fd, F_GETFD) & FD_CLOEXEC, "SOCK_CLOEXEC had no effect");
+}
+
+static void create_wrong_type(void)
+{
+	static const int types[] = { SOCK_DGRAM, SOCK_RAW, SOCK_RDM };
+	size_t i;
+
+	for (i = 0; i < ARRAY_SIZE(types); i++)
+		must_fail(socket(e2e.family, types[i], 0), ESOCKTNOSUPPORT);
+}
+
+static void create_wrong_protocol(void)
+{
+	must_fail(socket(e2e.family, e2e.type, 200), EPROTONOSUPPORT);
+}
+
+static void create_pair(void)
+{
+	int fds[2];
+
+	must_fail(socketpair(e2e.family, e2e.type, 0, fds), EOPNOTSUPP);
+}
+
+/* -- bind(2) */
+
+static void bind_port0(void)
+{
+	int a = bound_socket(), b = bound_socket();
+	union address at_a = name_of(a), at_b = name_of(b), wanted = address_of(SERVER, port_of(&at_a));
+
+	check(port_of(&at_a) && port_of(&at_b), "port 0 gave no port");
+	check(port_of(&at_a) != port_of(&at_b), "two sockets have the same port");
+	check(same_address(&at_a, &wanted), "getsockname gives another address than was bound");
+}
+
+static void bind_in_use(void)
+{
+	int a = listener(1), b = socket_on(SERVER);
+	union address at = name_of(a);
+
+	must_fail(bind(b, &at.sa, address_len(&at)), EADDRINUSE);
+	close(a);
+	must(bind(b, &at.sa, address_len(&at)));
+}
+
+/* The wildcard is every address. */
+static void bind_in_use_any(void)
+{
+	const char *wildcard = e2e.domain == AF_INET ? "0.0.0.0" : "::";
+	int a = listener(1), b = socket_on(SERVER), c;
+	union address at = name_of(a), any = address_from(e2e.domain, wildcard, port_of(&at));
+
+	must_fail(bind(b, &any.sa, address_len(&any)), EADDRINUSE);
+	close(a);
+	must(bind(b, &any.sa, address_len(&any)));
+	must(listen(b, 1));
+	c = socket_on(SERVER);
+	must_fail(bind(c, &at.sa, address_len(&at)), EADDRINUSE);
+	must_fail(bind(c, &any.sa, address_len(&any)), EADDRINUSE);
+}
+
+static void bind_again_after_connection(void)
+{
+	int a = listener(1), b;
+	union address at = name_of(a);
+	struct pair p;
+
+	pair_from(&p, a);
+	close(a);
+	pair_close(&p);
+	b = socket_on(SERVER);
+	set_int(b, SOL_SOCKET, SO_REUSEADDR, 1);
+	/* An orphan may hold the port for as long as it lingers. */
+	wait_until(!bind(b, &at.sa, address_len(&at)));
+	must(listen(b, 1));
+}
+
+static void bind_not_available(void)
+{
+	union address at = address_from(e2e.domain, e2e.domain == AF_INET ? "192.0.2.1" : "2001:db8::1", 0);
+	int fd = socket_on(SERVER);
+
+	must_fail(bind(fd, &at.sa, address_len(&at)), EADDRNOTAVAIL);
+}
+
+static void bind_twice(void)
+{
+	union address at = address_of(SERVER, 0);
+	int fd = bound_socket();
+
+	must_fail(bind(fd, &at.sa, address_len(&at)), EINVAL);
+}
+
+static void bind_wrong_address(void)
+{
+	struct sockaddr_un un = { .sun_family = AF_UNIX, .sun_path = "/tmp/x" };
+	union address at = address_of(SERVER, 0);
+	int fd = socket_on(SERVER);
+
+	must_fail(bind(fd, (struct sockaddr *)&un, sizeof(un)), EAFNOSUPPORT);
+	must_fail(bind(fd, &at.sa, 3), EINVAL);
+	must_fail(bind(fd, &at.sa, address_len(&at) - 4 - (e2e.domain == AF_INET6 ? 4 : 0)), EINVAL);
+	must_fail(bind(fd, (struct sockaddr *)8, address_len(&at)), EFAULT);
+	must(bind(fd, &at.sa, address_len(&at)));
+}
+
+static void bind_privileged(void)
+{
+	union address at = address_of(SERVER, 81);
+	int fd;
+
+	enter_side(SERVER);
+	drop_privileges();
+	fd = new_socket();
+	must_fail(bind(fd, &at.sa, address_len(&at)), EACCES);
+}
+
+static union address any_address(int port)
+{
+	return address_from(e2e.domain, e2e.domain == AF_INET ? "0.0.0.0" : "::", port);
+}
+
+static void bind_wildcard(void)
+{
+	union address any = any_address(0), at, to, name;
+	int fd = socket_on(SERVER), c, s;
+
+	must(bind(fd, &any.sa, address_len(&any)));
+	must(listen(fd, 4));
+	at = name_of(fd);
+	any = any_address(port_of(&at));
+	check(port_of(&at) && same_address(&at, &any), "getsockname is not the wildcard with a port");
+	c = socket_on(CLIENT);
+	to = address_of(SERVER, port_of(&at));
+	must(connect(c, &to.sa, address_len(&to)));
+	s = must(accept(fd, NULL, NULL));
+	name = name_of(s);
+	check(same_address(&name, &to), "the accepted socket's name is not where the client connected to");
+}
+
+/* -- names */
+
+static void names(void)
+{
+	union address cn, cp, sn, sp, given = {};
+	socklen_t len = sizeof(given);
+	int fd = listener(4);
+	struct pair p;
+
+	p.c = client_of(fd);
+	p.s = must(accept(fd, &given.sa, &len));
+	cn = name_of(p.c);
+	cp = peer_of(p.c);
+	sn = name_of(p.s);
+	sp = peer_of(p.s);
+	check(same_address(&cn, &sp), "the client's name is not the server's peer");
+	check(same_address(&sn, &cp), "the server's name is not the client's peer");
+	check(same_address(&given, &sp), "accept gave another address than getpeername");
+	must_be(len, address_len(&sp));
+}
+
+static void names_unconnected(void)
+{
+	union address a = {};
+	socklen_t len = sizeof(a);
+	int fd = new_socket();
+
+	must_fail(getpeername(fd, &a.sa, &len), ENOTCONN);
+	a = name_of(fd);
+	check(!port_of(&a), "a port before bind");
+	fd = listener(1);
+	len = sizeof(a);
+	must_fail(getpeername(fd, &a.sa, &len), ENOTCONN);
+}
+
+static void names_truncated(void)
+{
+	union address whole, part;
+	socklen_t len = 4;
+	struct pair p;
+
+	pair_open(&p);
+	whole = name_of(p.c);
+	memset(&part, 0x5a, sizeof(part));
+	must(getsockname(p.c, &part.sa, &len));
+	must_be(len, address_len(&whole));
+	check(!memcmp(&part, &whole, 4), "the part of the name that fits is wrong");
+	must_be(((unsigned char *)&part)[4], 0x5a);
+}
+
+static void connect_from_bound(void)
+{
+	int fd = listener(4), c, s;
+	union address to = name_of(fd), from, seen;
+
+	c = socket_on(CLIENT);
+	from = address_of(CLIENT, 0);
+	must(bind(c, &from.sa, address_len(&from)));
+	from = name_of(c);
+	must(connect(c, &to.sa, address_len(&to)));
+	s = must(accept(fd, NULL, NULL));
+	seen = peer_of(s);
+	check(same_address(&seen, &from), "the server sees port %d, the client bound %d",
+	      port_of(&seen), port_of(&from));
+}
+
+/* -- listen(2) and accept(2) */
+
+static void listen_unbound(void)
+{
+	int fd = socket_on(SERVER);
+	union address at;
+
+	must(listen(fd, 1));
+	at = name_of(fd);
+	check(port_of(&at), "listen on an unbound socket gave no port");
+	must_be(get_int(fd, SO_ACCEPTCONN), 1);
+}
+
+static void listen_again(void)
+{
+	int fd = listener(1);
+	struct pair p;
+
+	must(listen(fd, 8));
+	pair_from(&p, fd);
+}
+
+static void listen_connected(void)
+{
+	struct pair p;
+
+	pair_open(&p);
+	must_fail(listen(p.c, 1), EINVAL);
+	must_fail(listen(p.s, 1), EINVAL);
+}
+
+static void connect_listening(void)
+{
+	int fd = listener(1);
+	union address at = name_of(fd);
+
+	must_fail(connect(fd, &at.sa, address_len(&at)), EISCONN);
+}
+
+static void accept_wrong_state(void)
+{
+	struct pair p;
+
+	must_fail(accept(bound_socket(), NULL, NULL), EINVAL);
+	pair_open(&p);
+	must_fail(accept(p.c, NULL, NULL), EINVAL);
+}
+
+static void accept_nonblock(void)
+{
+	int fd = listener(4), s;
+
+	set_nonblock(fd, true);
+	must_fail(accept(fd, NULL, NULL), EAGAIN);
+	client_of(fd);
+	wait_io(fd, POLLIN);
+	s = must(accept(fd, NULL, NULL));
+	check(!(fcntl(s, F_GETFL) & O_NONBLOCK), "the accepted socket inherited O_NONBLOCK");
+	must_fail(accept(fd, NULL, NULL), EAGAIN);
+}
+
+static void accept_flags(void)
+{
+	int fd = listener(4), s;
+
+	client_of(fd);
+	s = must(accept4(fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC));
+	check(fcntl(s, F_GETFL) & O_NONBLOCK, "SOCK_NONBLOCK had no effect");
+	check(fcntl(s, F_GETFD) & FD_CLOEXEC, "SOCK_CLOEXEC had no effect");
+	must_be(get_int(s, SO_TYPE), e2e.type);
+	must_be(get_int(s, SO_ACCEPTCONN), 0);
+}
+
+static void accept_times_out(void)
+{
+	int fd = listener(4);
+
+	set_timeout(fd, SO_RCVTIMEO, 50);
+	must_fail(accept(fd, NULL, NULL), EAGAIN);
+}
+
+static void accept_interrupted(void)
+{
+	int fd = listener(4);
+
+	catch_signal(SIGALRM, 0);
+	interrupt_self(50);
+	must_fail(accept(fd, NULL, NULL), EINTR);
+	interrupt_stop();
+	client_of(fd);
+	must(accept(fd, NULL, NULL));
+}
+
+static void connect_child(void *arg)
+{
+	struct pair p = { .c = client_of(*(int *)arg) };
+	char byte;
+
+	must_be(recv(p.c, &byte, 1, 0), 1);
+}
+
+/* The server waits first; then a client comes. */
+static void accept_blocking(void)
+{
+	struct pipe_pair go = pipe_open();
+	int fd = listener(4), s;
+	pid_t parent = getpid(), pid = fork();
+
+	if (!pid) {
+		wait_blocked(parent);
+		connect_child(&fd);
+		_exit(0);
+	}
+	close(go.wr);
+	s = must(accept(fd, NULL, NULL));
+	must_be(send(s, "x", 1, 0), 1);
+	join(pid);
+}
+
+/* siw can miss a greeting: such a connection is ready only when that was repeated. */
+static bool missed_greeting(void)
+{
+	if (e2e.tcp || strcmp(e2e.topology, "ns"))
+		return false;
+	wait_delta("greetings_again", 1);
+	return true;
+}
+
+static void accept_in_order(void)
+{
+	union address mine, seen;
+	int fd = listener(16), c[8];
+	size_t i;
+
+	for (i = 0; i < ARRAY_SIZE(c); i++)
+		c[i] = client_of(fd);
+	for (i = 0; i < ARRAY_SIZE(c); i++) {
+		wait_io(fd, POLLIN);
+		mine = name_of(c[i]);
+		seen = peer_of(must(accept(fd, NULL, NULL)));
+		check(same_address(&mine, &seen) || missed_greeting(),
+		      "connection %zu was not accepted as number %zu", i, i);
+	}
+}
+
+static void listener_closed_pending(void)
+{
+	int fd = listener(4), c = client_of(fd);
+	char byte;
+	ssize_t n;
+
+	close(fd);
+	n = recv(c, &byte, 1, 0);
+	check(n < 0 && errno == ECONNRESET, "recv is %zd (%s), not ECONNRESET", n, errno_name(errno));
+}
+
+/* -- connect(2) */
+
+static union address nobody_listens(void)
+{
+	int fd = listener(1);
+	union address at = name_of(fd);
+
+	close(fd);
+	return at;
+}
+
+static void connect_blocking(void)
+{
+	struct pair p;
+
+	pair_open(&p);
+	must_be(so_error(p.c), 0);
+	must_be(so_error(p.s), 0);
+	must_be(send(p.c, "ping", 4, 0), 4);
+	recv_all(p.s, 0, 0, 0);
+}
+
+/* siw connects in the initial namespace, unless a task in its own waits for that. */
+static bool has_to_block(void)
+{
+	return !e2e.tcp && !strcmp(e2e.topology, "ns");
+}
+
+static void connect_nonblock(void)
+{
+	int fd = listener(4), c;
+	union address to = name_of(fd);
+
+	c = socket_on(CLIENT);
+	set_nonblock(c, true);
+	must_fail(connect(c, &to.sa, address_len(&to)), EINPROGRESS);
+	wait_io(c, POLLOUT);
+	if (has_to_block()) {
+		set_nonblock(c, false);
+		must_fail(connect(c, &to.sa, address_len(&to)), EOPNOTSUPP);
+		must(connect(c, &to.sa, address_len(&to)));
+	}
+	must_be(so_error(c), 0);
+	check(!(poll_now(c, POLLOUT) & (POLLERR | POLLHUP)), "an error or hang-up after connecting");
+	if (connect(c, &to.sa, address_len(&to)))
+		check(errno == EISCONN, "connect again: %s, not EISCONN", errno_name(errno));
+	must_fail(connect(c, &to.sa, address_len(&to)), EISCONN);
+	must(accept(fd, NULL, NULL));
+}
+
+static void connect_connected(void)
+{
+	union address at;
+	struct pair p;
+
+	pair_open(&p);
+	at = peer_of(p.c);
+	must_fail(connect(p.c, &at.sa, address_len(&at)), EISCONN);
+	must_fail(connect(p.s, &at.sa, address_len(&at)), EISCONN);
+}
+
+static void connect_refused(void)
+{
+	union address to = nobody_listens();
+	int c = socket_on(CLIENT);
+
+	must_fail(connect(c, &to.sa, address_len(&to)), ECONNREFUSED);
+	must_be(so_error(c), 0);
+}
+
+static void connect_refused_nonblock(void)
+{
+	union address to = nobody_listens();
+	int c = socket_on(CLIENT), got;
+
+	set_nonblock(c, true);
+	must_fail(connect(c, &to.sa, address_len(&to)), EINPROGRESS);
+	got = poll_wait(c, POLLOUT);
+	check(got & POLLERR && got & POLLHUP, "poll gives %#x, not POLLERR and POLLHUP", got);
+	must_be(so_error(c), has_to_block() ? EOPNOTSUPP : ECONNREFUSED);
+	must_be(so_error(c), 0);
+}
+
+/* As on TCP, the socket is as new after it was refused. */
+static void connect_after_refused(void)
+{
+	union address to = nobody_listens();
+	int c = socket_on(CLIENT), fd;
+
+	must_fail(connect(c, &to.sa, address_len(&to)), ECONNREFUSED);
+	fd = listener(4);
+	to = name_of(fd);
+	enter_side(CLIENT);
+	must(connect(c, &to.sa, address_len(&to)));
+	must(accept(fd, NULL, NULL));
+}
+
+#define PORT_RANGE	"/proc/sys/net/ipv4/ip_local_port_range"
+
+static void port_range(const char *mode, char *text, size_t size)
+{
+	FILE *file = fopen(PORT_RANGE, mode);
+
+	check(file, "%s: %s", PORT_RANGE, errno_name(errno));
+	if (*mode == 'r')
+		check(fgets(text, size, file), "%s: empty", PORT_RANGE);
+	else
+		fputs(text, file);
+	check(!fclose(file), "%s: %s", PORT_RANGE, errno_name(errno));
+}
+
+/* Eight ports to choose from, of which TCP has four. */
+static void connect_from_few_ports(void *arg)
+{
+	int fd = *(int *)arg, i;
+	union address at;
+
+	enter_side(CLIENT);
+	port_range("w", (char []){ "50000 50007" }, 0);
+	for (i = 0; i < 4; i++) {
+		at = address_of(CLIENT, 50000 + 2 * i);
+		must(bind(must(socket(e2e.domain, SOCK_STREAM, 0)), &at.sa, address_len(&at)));
+	}
+	for (i = 0; i < 3; i++)
+		client_of(fd);
+}
+
+/* iWARP's ports are TCP's: one that TCP has in use is not to be chosen. */
+static void connect_ports_taken(void)
+{
+	int fd = listener(8), end;
+	char range[64];
+
+	enter_side(CLIENT);
+	port_range("r", range, sizeof(range));
+	end = reap(spawn(connect_from_few_ports, &fd));
+	port_range("w", range, 0);
+	check(!end, "the case ended with %#x", end);
+}
+
+static void connect_no_route(void)
+{
+	union address to = address_from(e2e.domain, e2e.domain == AF_INET ? "192.0.2.1" : "2001:db8::1", 9);
+	int c = socket_on(CLIENT);
+
+	must_fail(connect(c, &to.sa, address_len(&to)), ENETUNREACH);
+}
+
+static void connect_wrong_address(void)
+{
+	struct sockaddr_un un = { .sun_family = AF_UNIX, .sun_path = "/tmp/x" };
+	int fd = listener(4), c;
+	union address to = name_of(fd);
+
+	c = socket_on(CLIENT);
+	must_fail(connect(c, (struct sockaddr *)&un, sizeof(un)), EAFNOSUPPORT);
+	must_fail(connect(c, &to.sa, 1), EINVAL);
+	must_fail(connect(c, (struct sockaddr *)8, address_len(&to)), EFAULT);
+	/* None of them spoilt the socket. */
+	must(connect(c, &to.sa, address_len(&to)));
+}
+
+static void connect_then_close(void)
+{
+	int fd = listener(64), c, i;
+	union address to = name_of(fd);
+
+	for (i = 0; i < 16; i++) {
+		c = socket_on(CLIENT);
+		set_nonblock(c, true);
+		must_fail(connect(c, &to.sa, address_len(&to)), EINPROGRESS);
+		close(c);
+	}
+	/* The listener is none the worse. */
+	c = client_of(fd);
+	must(send(c, "x", 1, 0));
+}
+
+/* A stream does not connect to a listener of messages, nor the other way round. */
+static void connect_other_type(void)
+{
+	int fd = listener(4), c;
+	union address to = name_of(fd);
+
+	enter_side(CLIENT);
+	c = must(socket(e2e.family, e2e.seq ? SOCK_STREAM : SOCK_SEQPACKET, 0));
+	must_fail(connect(c, &to.sa, address_len(&to)), ECONNREFUSED);
+	check(delta("reject_hello") == 1, "reject_hello rose by %ld", delta("reject_hello"));
+	c = client_of(fd);
+	must(accept(fd, NULL, NULL));
+}
+
+static void connect_itself_many(void)
+{
+	int fd = listener(64), i;
+	struct pair p[32];
+
+	for (i = 0; i < 32; i++)
+		pair_from(&p[i], fd);
+	for (i = 0; i < 32; i++) {
+		send_all(p[i].c, i, 0, 100);
+		send_all(p[i].s, 100 + i, 0, 100);
+	}
+	for (i = 0; i < 32; i++) {
+		recv_all(p[i].s, i, 0, 100);
+		recv_all(p[i].c, 100 + i, 0, 100);
+		pair_close(&p[i]);
+	}
+}
+
+/* TCP queues what is beyond the backlog; here it is refused at once, and counted. */
+static void backlog_refused(void)
+{
+	int fd = listener(2), c[8], i, in = 0, out = 0;
+	union address to = name_of(fd);
+
+	for (i = 0; i < 8; i++) {
+		c[i] = socket_on(CLIENT);
+		if (!connect(c[i], &to.sa, address_len(&to))) {
+			in++;
+			continue;
+		}
+		check(errno == ECONNREFUSED, "connect beyond the backlog: %s", errno_name(errno));
+		out++;
+	}
+	check(in >= 2 && in <= 3 && out == 8 - in, "%d connected, %d refused", in, out);
+	must_be(delta("reject_backlog"), out);
+	/* Room again as soon as one is accepted. */
+	must(accept(fd, NULL, NULL));
+	must(connect(socket_on(CLIENT), &to.sa, address_len(&to)));
+}
+
+/* -- options and ioctls that make no difference to the state */
+
+static void unknown_option(void)
+{
+	int fd = new_socket(), value = 0;
+	socklen_t len = sizeof(value);
+
+	must_fail(setsockopt(fd, 9999, 1, &value, sizeof(value)), ENOPROTOOPT);
+	must_fail(getsockopt(fd, 9999, 1, &value, &len), e2e.tcp ? EOPNOTSUPP : ENOPROTOOPT);
+	must_fail(setsockopt(fd, SOL_SOCKET, 9999, &value, sizeof(value)), ENOPROTOOPT);
+}
+
+/* A socket that speaks IPv6 accepts sockets that do. */
+static void mapped_address(void)
+{
+	union address a = address_from(AF_INET6, "::ffff:10.77.0.1", 0);
+	int l = socket_on(SERVER), c = socket_on(CLIENT), s;
+
+	must(bind(l, &a.sa, sizeof(a.in6)));
+	must(listen(l, 1));
+	a = name_of(l);
+	must_be(a.sa.sa_family, AF_INET6);
+	must(connect(c, &a.sa, sizeof(a.in6)));
+	s = must(accept(l, NULL, NULL));
+	must_be(name_of(s).sa.sa_family, AF_INET6);
+	must_be(peer_of(s).sa.sa_family, AF_INET6);
+	must_be(peer_of(c).sa.sa_family, AF_INET6);
+}
+
+static const struct e2e_case cases[] = {
+	{ "mapped_address", mapped_address, .on = ON_STREAM | ON_TCP6, .needs = NEEDS_ONE },
+	{ "create", create, .on = ON_BOTH | ON_TCP },
+	{ "create_flags", create_flags, .on = ON_BOTH | ON_TCP },
+	{ "create_wrong_type", create_wrong_type, .on = ON_STREAM },
+	{ "create_wrong_protocol", create_wrong_protocol, .on = ON_BOTH | ON_TCP },
+	{ "create_pair", create_pair, .on = ON_BOTH | ON_TCP },
+	{ "bind_port0", bind_port0, .on = ON_ALL6 | ON_TCP | ON_TCP6 },
+	{ "bind_in_use", bind_in_use, .on = ON_ALL6 | ON_TCP },
+	{ "bind_in_use_any", bind_in_use_any, .on = ON_ALL6 | ON_TCP },
+	{ "bind_again_after_connection", bind_again_after_connection, .on = ON_BOTH | ON_TCP },
+	{ "bind_not_available", bind_not_available, .on = ON_STREAM | ON_STREAM6 | ON_TCP | ON_TCP6 },
+	{ "bind_twice", bind_twice, .on = ON_BOTH | ON_TCP },
+	{ "bind_wrong_address", bind_wrong_address, .on = ON_STREAM | ON_STREAM6 | ON_TCP6 },
+	{ "bind_privileged", bind_privileged, .on = ON_STREAM | ON_STREAM6 | ON_TCP },
+	{ "bind_wildcard", bind_wildcard, .on = ON_ALL6 | ON_TCP | ON_TCP6 },
+	{ "names", names, .on = ON_ALL6 | ON_TCP | ON_TCP6 },
+	{ "names_unconnected", names_unconnected, .on = ON_BOTH | ON_TCP },
+	{ "names_truncated", names_truncated, .on = ON_STREAM | ON_STREAM6 | ON_TCP },
+	{ "connect_from_bound", connect_from_bound, .on = ON_ALL6 | ON_TCP },
+	{ "listen_unbound", listen_unbound, .on = ON_BOTH | ON_TCP },
+	{ "listen_again", listen_again, .on = ON_BOTH | ON_TCP },
+	{ "listen_connected", listen_connected, .on = ON_BOTH | ON_TCP },
+	{ "connect_listening", connect_listening, .on = ON_BOTH | ON_TCP },
+	{ "accept_wrong_state", accept_wrong_state, .on = ON_BOTH | ON_TCP },
+	{ "accept_nonblock", accept_nonblock, .on = ON_BOTH | ON_TCP },
+	{ "accept_flags", accept_flags, .on = ON_BOTH | ON_TCP },
+	{ "accept_times_out", accept_times_out, .on = ON_BOTH | ON_TCP },
+	{ "accept_interrupted", accept_interrupted, .on = ON_BOTH | ON_TCP },
+	{ "accept_blocking", accept_blocking, .on = ON_BOTH | ON_TCP },
+	{ "accept_in_order", accept_in_order, .on = ON_BOTH | ON_TCP },
+	{ "listener_closed_pending", listener_closed_pending, .on = ON_BOTH | ON_TCP },
+	{ "connect_blocking", connect_blocking, .on = ON_ALL6 | ON_TCP | ON_TCP6 },
+	{ "connect_nonblock", connect_nonblock, .on = ON_ALL6 | ON_TCP },
+	{ "connect_connected", connect_connected, .on = ON_BOTH | ON_TCP },
+	{ "connect_refused", connect_refused, .on = ON_ALL6 | ON_TCP },
+	{ "connect_refused_nonblock", connect_refused_nonblock, .on = ON_ALL6 | ON_TCP },
+	{ "connect_after_refused", connect_after_refused, .on = ON_BOTH | ON_TCP },
+	{ "connect_no_route", connect_no_route, .on = ON_STREAM | ON_STREAM6 | ON_TCP | ON_TCP6 },
+	{ "connect_ports_taken", connect_ports_taken, .on = ON_BOTH },
+	{ "connect_wrong_address", connect_wrong_address, .on = ON_STREAM | ON_STREAM6 | ON_TCP },
+	{ "connect_then_close", connect_then_close, .on = ON_BOTH | ON_TCP },
+	{ "connect_other_type", connect_other_type, .on = ON_BOTH },
+	{ "connect_itself_many", connect_itself_many, .on = ON_BOTH | ON_TCP },
+	{ "backlog_refused", backlog_refused, .on = ON_BOTH },
+	{ "unknown_option", unknown_option, .on = ON_STREAM | ON_TCP },
+	{}
+};
+
+int main(int argc, char **argv)
+{
+	return e2e_main(argc, argv, cases);
+}

@@ -1,0 +1,269 @@
+// SPDX-License-Identifier: GPL-2.0
+/* exs_submit(): many operations at once, all of them or as many as can be started. */
+#include "lib/async.h"
+
+#include <fcntl.h>
+#include <string.h>
+#include <unistd.h>
+
+static char bytes[4096];
+
+static exs_op_t an_op(int type, int fd, void *buf, size_t len, exs_ahandle_t handle)
+{
+	return (exs_op_t){
+		.exs_op_type = type, .exs_op_fd = fd, .exs_op_buf = buf, .exs_op_len = len,
+		.exs_op_region = NO_REGION, .exs_op_handle = handle,
+	};
+}
+
+static exs_op_t a_receive(int fd, exs_ahandle_t handle)
+{
+	return an_op(EXS_EVT_RECV, fd, bytes, 1, handle);
+}
+
+static exs_op_t an_accept(int fd, exs_acceptaddr_t *addr, exs_ahandle_t handle)
+{
+	return (exs_op_t){
+		.exs_op_type = EXS_EVT_ACCEPT, .exs_op_fd = fd, .exs_op_buf = addr, .exs_op_handle = handle,
+	};
+}
+
+static exs_op_t a_close(int fd, exs_ahandle_t handle)
+{
+	return (exs_op_t){ .exs_op_type = EXS_EVT_CLOSE, .exs_op_fd = fd, .exs_op_handle = handle };
+}
+
+/* Several sockets and directions, registered or not; each socket's in order. */
+static void mixed(void)
+{
+	enum { N = 12, LEN = 5000 };
+	exs_qhandle_t rq = queue_new(2 * N), sq = queue_new(2 * N);
+	char *in = pages(2 * N * LEN), *out = pages(2 * N * LEN);
+	exs_mhandle_t m = region_new(in, 2 * N * LEN, EXS_ACCESS_WRITE);
+	exs_op_t recvs[2 * N], sends[2 * N];
+	struct pair p[2];
+	exs_event_t ev;
+	int i, j, next[2] = { 0, 0 };
+
+	for (j = 0; j < 2; j++) {
+		pair_open(&p[j]);
+		data_fill(j, 0, out + j * N * LEN, N * LEN);
+	}
+	for (i = 0; i < 2 * N; i++) {
+		j = i % 2;
+		recvs[i] = an_op(EXS_EVT_RECV, p[j].s, in + (j * N + i / 2) * LEN, LEN, i);
+		recvs[i].exs_op_flags = MSG_WAITALL;
+		if (i % 3)
+			recvs[i].exs_op_region = m;
+		sends[i] = an_op(EXS_EVT_SEND, p[j].c, out + (j * N + i / 2) * LEN, LEN, i);
+	}
+	must_be(exs_submit(rq, recvs, 2 * N), 2 * N);
+	must_be(exs_submit(sq, sends, 2 * N), 2 * N);
+	for (i = 0; i < 2 * N; i++) {
+		ev = event_next(rq);
+		j = ev.exs_evt_socket == p[1].s;
+		event_check(&ev, EXS_EVT_RECV, 2 * next[j]++ + j, 0, LEN);
+		ev = event_next(sq);
+		event_check(&ev, EXS_EVT_SEND, ev.exs_evt_ahandle, 0, LEN);
+	}
+	for (j = 0; j < 2; j++)
+		data_check(j, 0, in + j * N * LEN, N * LEN);
+	no_event(rq);
+	no_event(sq);
+}
+
+static void accept_and_close(void)
+{
+	exs_qhandle_t q = queue_new(8);
+	union address from, name;
+	exs_acceptaddr_t aa = { &from.sa, sizeof(from) };
+	int fd = listener(4), seen[6] = { 0 }, c, s, i;
+	exs_op_t ops[4];
+	exs_event_t ev;
+
+	ops[0] = an_accept(fd, &aa, 1);
+	ops[0].exs_op_flags = SOCK_CLOEXEC;
+	ops[1] = an_accept(fd, NULL, 2);
+	must_be(exs_submit(q, ops, 2), 2);
+	c = client_of(fd);
+	ev = event_next(q);
+	event_check(&ev, EXS_EVT_ACCEPT, 1, 0, 0);
+	s = event_newfd(&ev);
+	check(fcntl(s, F_GETFD) & FD_CLOEXEC, "not close-on-exec");
+	check(ev.exs_evt_union.exs_evt_accept.exs_evt_addr == &aa, "another structure");
+	name = name_of(c);
+	check(same_address(&from, &name), "not the address of who connected");
+	/* The last one's descriptor is gone when its turn comes. */
+	ops[0] = a_close(c, 3);
+	ops[1] = a_close(fd, 4);
+	ops[2] = a_close(s, 5);
+	ops[3] = a_close(s, 6);
+	must_be(exs_submit(q, ops, 4), 3);
+	must_be(errno, EBADF);
+	must_fail(fcntl(c, F_GETFD), EBADF);
+	must_fail(fcntl(fd, F_GETFD), EBADF);
+	for (i = 0; i < 4; i++) {
+		ev = event_next(q);
+		check(ev.exs_evt_ahandle < 6 && !seen[ev.exs_evt_ahandle]++, "handle %llu again",
+		      (unsigned long long)ev.exs_evt_ahandle);
+		if (ev.exs_evt_ahandle == 2)
+			event_check(&ev, EXS_EVT_ACCEPT, 2, ECANCELED, 0);
+		else
+			event_check(&ev, EXS_EVT_CLOSE, ev.exs_evt_ahandle, 0, 0);
+	}
+	no_event(q);
+}
+
+/* It stops in the middle: what is before has its events, what is behind has none. */
+static void stops_at(exs_op_t bad, int err)
+{
+	exs_qhandle_t q = queue_new(16);
+	exs_op_t ops[5];
+	struct pair p;
+	int i;
+
+	pair_open(&p);
+	for (i = 0; i < 5; i++)
+		ops[i] = a_receive(p.s, i);
+	bad.exs_op_handle = 2;
+	ops[2] = bad;
+	must_be(exs_submit(q, ops, 5), 2);
+	must_be(errno, err);
+	must_fail(exs_submit(q, ops + 2, 3), err);
+	must_be(queue_attr(q, EXS_ATTR_SUBMITTED), 2);
+	must_be(exs_submit(q, ops + 3, 2), 2);
+	for (i = 0; i < 5; i++) {
+		if (i == 2)
+			continue;
+		must_be(send(p.c, "x", 1, 0), 1);
+		event_is(q, EXS_EVT_RECV, i, 0, 1);
+	}
+	no_event(q);
+}
+
+static void partly(void)
+{
+	exs_mhandle_t m = region_new(bytes, 100, EXS_ACCESS_WRITE);
+	struct pipe_pair pipes = pipe_open();
+	exs_op_t op;
+	struct pair p;
+
+	pair_open(&p);
+	stops_at(a_receive(-1, 0), EBADF);
+	stops_at(a_receive(pipes.rd, 0), ENOTSOCK);
+	stops_at(a_receive(m, 0), ENOTSOCK);
+	stops_at(a_receive(new_socket(), 0), ENOTCONN);
+	stops_at(an_accept(p.s, NULL, 0), EINVAL);
+	stops_at(an_op(EXS_EVT_RECV, p.s, (void *)8, 1, 0), EFAULT);
+	stops_at(an_op(EXS_EVT_SEND, p.s, (void *)8, 1, 0), EFAULT);
+	op = an_op(EXS_EVT_RECV, p.s, bytes, 100, 0);
+	op.exs_op_region = m;
+	op.exs_op_len = 101;
+	stops_at(op, EINVAL);
+	op.exs_op_len = 100;
+	op.exs_op_type = EXS_EVT_SEND;
+	stops_at(op, EACCES);
+	op.exs_op_region = p.s;
+	stops_at(op, EINVAL);
+	op.exs_op_region = 9999;
+	stops_at(op, EBADF);
+	op = a_receive(p.s, 0);
+	op.exs_op_flags = MSG_PEEK;
+	stops_at(op, EINVAL);
+	/* What the library finds itself. */
+	op.exs_op_flags = 0;
+	op.exs_op_region = EXS_MHANDLE_INVALID;
+	stops_at(op, EINVAL);
+	op = a_receive(p.s, 0);
+	op.exs_op_type = EXS_EVT_CONNECT;
+	stops_at(op, EINVAL);
+	stops_at((exs_op_t){ 0 }, EINVAL);
+	op = an_accept(p.s, (void *)(1ul << 63), 0);
+	stops_at(op, EFAULT);
+}
+
+/* As many as the queue takes; the rest when there is room. */
+static void full(void)
+{
+	exs_qhandle_t q = queue_new(4);
+	exs_op_t ops[6];
+	struct pair p;
+	int i;
+
+	pair_open(&p);
+	for (i = 0; i < 6; i++)
+		ops[i] = a_receive(p.s, i);
+	must_be(exs_submit(q, ops, 6), 4);
+	must_be(errno, EAGAIN);
+	must_fail(exs_submit(q, ops + 4, 2), EAGAIN);
+	for (i = 0; i < 6; i++) {
+		must_be(send(p.c, "x", 1, 0), 1);
+		event_is(q, EXS_EVT_RECV, i, 0, 1);
+		if (i < 2)
+			must_be(exs_submit(q, ops + 4 + i, 1), 1);
+	}
+	no_event(q);
+}
+
+/* More than one system call can take. */
+static void long_array(void)
+{
+	int i, many = EXS_SUBMIT_MAX + amount(EXS_SUBMIT_MAX) + 20;
+	exs_op_t *ops = pages(many * sizeof(*ops));
+	exs_qhandle_t q = queue_new(many - 5);
+	struct pair p;
+
+	pair_open(&p);
+	for (i = 0; i < many; i++)
+		ops[i] = a_receive(p.s, i);
+	must_be(exs_submit(q, ops, many), many - 5);
+	must_be(errno, EAGAIN);
+	must(shutdown(p.c, SHUT_WR));
+	for (i = 0; i < many - 5; i++)
+		event_is(q, EXS_EVT_RECV, i, 0, 0);
+	must_be(exs_submit(q, ops + many - 5, 5), 5);
+	for (i = many - 5; i < many; i++)
+		event_is(q, EXS_EVT_RECV, i, 0, 0);
+	no_event(q);
+}
+
+static void wrong(void)
+{
+	exs_mhandle_t m = region_new(bytes, sizeof(bytes), 0);
+	exs_qhandle_t q = queue_new(4);
+	struct pipe_pair pipes = pipe_open();
+	exs_op_t op;
+	struct pair p;
+	int closed;
+
+	pair_open(&p);
+	op = a_receive(p.s, 1);
+	closed = must(dup(q));
+	close(closed);
+	must_be(exs_submit(q, &op, 0), 0);
+	must_be(exs_submit(q, NULL, 0), 0);
+	must_fail(exs_submit(q, NULL, 1), EFAULT);
+	must_fail(exs_submit(q, &op, -1), EINVAL);
+	must_fail(exs_submit(m, &op, 1), EINVAL);
+	must_fail(exs_submit(p.c, &op, 1), EINVAL);
+	must_fail(exs_submit(pipes.rd, &op, 1), EINVAL);
+	must_fail(exs_submit(closed, &op, 1), EBADF);
+	must_fail(exs_submit(EXS_QHANDLE_INVALID, &op, 1), EBADF);
+	no_event(q);
+	must_be(delta("ops_submitted"), 0);
+}
+
+static const struct e2e_case cases[] = {
+	{ "mixed", mixed, .on = ON_BOTH },
+	{ "accept_and_close", accept_and_close, .on = ON_STREAM },
+	{ "partly", partly, .on = ON_STREAM },
+	{ "full", full, .on = ON_BOTH },
+	{ "long_array", long_array, .on = ON_BOTH },
+	{ "wrong", wrong, .on = ON_STREAM },
+	{}
+};
+
+int main(int argc, char **argv)
+{
+	return e2e_main(argc, argv, cases);
+}

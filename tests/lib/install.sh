@@ -1,0 +1,79 @@
+#!/bin/bash
+# SPDX-License-Identifier: MIT
+# make install and uninstall, without a module and away from the system. Last line: N passed, N failed, N skipped.
+set -u
+top=$(cd "$(dirname "$0")/../.." && pwd)
+dir=$(mktemp -d)
+trap 'rm -rf "$dir"' EXIT
+passed=0 failed=0 skipped=0
+
+# What they would do to the system is only noted.
+mkdir "$dir/bin"
+for tool in ldconfig depmod; do
+	printf '#!/bin/sh\necho %s "$@" >> %s/told\n' $tool "$dir" > "$dir/bin/$tool"
+done
+chmod +x "$dir"/bin/*
+export PATH=$dir/bin:$PATH
+
+# make TARGET VARIABLE=...
+make_quietly()
+{
+	make -s --no-print-directory -C "$top" "$@" KDIR=/nonexistent > "$dir/log" 2>&1 || { cat "$dir/log"; return 1; }
+}
+
+told()
+{
+	[ "$(cat "$dir/told" 2> /dev/null)" = "$1" ] || { cat "$dir/told"; return 1; }
+}
+
+case_staged()
+{
+	make_quietly install DESTDIR="$dir/stage" PREFIX=/usr && told ""
+}
+
+# As on a machine whose kernel has no headers.
+case_without_module()
+{
+	make_quietly install PREFIX="$dir/prefix" && [ -e "$dir/prefix/bin/exs-cp" ] || return
+	if [ "$(id -u)" = 0 ]; then told ldconfig; else told ""; fi
+}
+
+case_every_call_has_its_page()
+{
+	local name bad=0
+
+	for name in $(sed -n 's/^\t\(exs_[a-z]*\);$/\1/p' "$top/lib/libexs.map"); do
+		[ -s "$dir/stage/usr/share/man/man3/$name.3" ] || { echo "$name"; bad=1; }
+	done
+	return $bad
+}
+
+# Those of the programmer's guide, with what pkg-config says. Without the module they must tell what to do.
+case_examples()
+{
+	local output
+
+	PKG_CONFIG_PATH=$dir/prefix/lib/pkgconfig make -s -C "$top/Documentation/examples" OUT="$dir/examples" \
+		CFLAGS="-O2 -Werror" > "$dir/log" 2>&1 || { cat "$dir/log"; return 1; }
+	[ ! -e /proc/net/exs ] || return 77
+	output=$(LD_LIBRARY_PATH=$dir/prefix/lib "$dir/examples/first" 192.0.2.1 2>&1) && return 1
+	[[ $output = *"modprobe exs"* ]] || { echo "$output"; return 1; }
+	output=$(LD_LIBRARY_PATH=$dir/prefix/lib "$dir/examples/echo-client" -x 192.0.2.1 7000 2>&1) && return 1
+	[[ $output = *"modprobe exs"* ]] || { echo "$output"; return 1; }
+}
+
+case_uninstall()
+{
+	make_quietly uninstall DESTDIR="$dir/stage" PREFIX=/usr && [ -z "$(find "$dir/stage" ! -type d -print)" ]
+}
+
+for name in staged without_module every_call_has_its_page examples uninstall; do
+	output=$("case_$name" 2>&1)
+	case $? in
+	0) echo "ok   install $name"; passed=$((passed + 1)) ;;
+	77) echo "skip install $name: the module is loaded"; skipped=$((skipped + 1)) ;;
+	*) printf 'FAIL install %s\n%s\n' "$name" "$output"; failed=$((failed + 1)) ;;
+	esac
+done
+echo "$passed passed, $failed failed, $skipped skipped"
+[ "$failed" = 0 ]

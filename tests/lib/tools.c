@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: MIT
+/* What exs-cp does with what it is told: sizes, addresses, names, parts. */
+#include <fcntl.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "../../tools/common/parse.h"
+#include "../../tools/exs-cp/output.h"
+#include "check.h"
+
+volatile sig_atomic_t interrupted;
+
+static void sizes(void)
+{
+	uint64_t v;
+
+	CHECK(parse_size("17", 0, 100, &v) && v == 17);
+	CHECK(parse_size("256K", 0, UINT64_MAX, &v) && v == 256 << 10);
+	CHECK(parse_size("3GiB", 0, UINT64_MAX, &v) && v == 3ULL << 30);
+	CHECK(!parse_size("256", 0, 255, &v) && !parse_size("1", 2, 3, &v));
+	CHECK(!parse_size("", 0, 9, &v) && !parse_size("-1", 0, UINT64_MAX, &v));
+	CHECK(!parse_size("1X", 0, 9, &v) && !parse_size("1Kb", 0, 9999, &v));
+	CHECK(!parse_size("99999999T", 0, UINT64_MAX, &v));
+}
+
+static bool is(const char *text, const char *host, const char *port)
+{
+	struct endpoint ep;
+
+	return parse_endpoint(text, "7025", &ep) && !strcmp(ep.host, host) &&
+	       !strcmp(ep.port, port);
+}
+
+static void endpoints(void)
+{
+	struct endpoint ep;
+
+	CHECK(is("host", "host", "7025") && is("host:80", "host", "80"));
+	CHECK(is("", "", "7025") && is(":80", "", "80"));
+	CHECK(is("[fd77::1]", "fd77::1", "7025"));
+	CHECK(is("[fd77::1]:80", "fd77::1", "80"));
+	CHECK(!parse_endpoint("fd77::1", "7025", &ep));
+	CHECK(!parse_endpoint("[fd77::1", "7025", &ep));
+	CHECK(!parse_endpoint("[]", "7025", &ep));
+	CHECK(!parse_endpoint("host:", "7025", &ep));
+}
+
+static char dir[32];
+
+static void make_dir(void)
+{
+	snprintf(dir, sizeof(dir), "/tmp/exs-output-XXXXXX");
+	CHECK(mkdtemp(dir));
+	CHECK(!chdir(dir));
+}
+
+static void remove_dir(void)
+{
+	char cmd[100];
+
+	snprintf(cmd, sizeof(cmd), "rm -rf %s", dir);
+	CHECK(!system(cmd));
+}
+
+static long size_of(const char *name)
+{
+	struct stat st;
+
+	return lstat(name, &st) ? -1 : (long)st.st_size;
+}
+
+static void commits_whole_files(void)
+{
+	struct output out;
+	struct stat st;
+
+	make_dir();
+	umask(027);
+	CHECK(output_open(&out, ".", "file") && !out.pos);
+	CHECK(output_write(&out, "abc", 3));
+	CHECK(size_of(".file.part") == 3 && size_of("file") == -1);
+	CHECK(output_commit(&out, 04777));
+	CHECK(size_of(".file.part") == -1 && size_of("file") == 3);
+	CHECK(!stat("file", &st) && (st.st_mode & 07777) == 0750);
+	remove_dir();
+}
+
+static void keeps_parts(void)
+{
+	struct output out;
+
+	make_dir();
+	CHECK(output_open(&out, "sub", "ignored"));
+	CHECK(output_write(&out, "abc", 3));
+	output_abandon(&out, true);
+	CHECK(size_of(".sub.part") == 3);
+	CHECK(output_open(&out, "sub", "ignored") && out.pos == 3);
+	CHECK(output_restart(&out) && !out.pos && !size_of(".sub.part"));
+	output_abandon(&out, true);
+	CHECK(size_of(".sub.part") == -1);
+	remove_dir();
+}
+
+static void one_writer(void)
+{
+	struct output a, b;
+
+	make_dir();
+	CHECK(output_open(&a, ".", "file"));
+	CHECK(!output_open(&b, ".", "file"));
+	CHECK(strstr(b.text, "another copy"));
+	CHECK(output_write(&a, "abc", 3) && output_commit(&a, 0644));
+	remove_dir();
+}
+
+static void refuses(const char *name)
+{
+	struct output out;
+
+	CHECK(!output_open(&out, ".", name));
+	CHECK(*out.text);
+}
+
+static void refuses_names(void)
+{
+	char longest[NAME_MAX + 1];
+
+	make_dir();
+	refuses("");
+	refuses(".");
+	refuses("..");
+	refuses("../x");
+	refuses("/etc/passwd");
+	refuses("a/b");
+	memset(longest, 'a', sizeof(longest));
+	longest[NAME_MAX - 5] = 0;
+	refuses(longest);
+	CHECK(!mkdir("d", 0700));
+	refuses("d");
+	remove_dir();
+}
+
+static void refuses_planted_parts(void)
+{
+	make_dir();
+	CHECK(!symlink("/tmp/elsewhere", ".a.part"));
+	refuses("a");
+	CHECK(!mkfifo(".b.part", 0600));
+	refuses("b");
+	CHECK(close(open("victim", O_CREAT | O_WRONLY, 0600)) == 0);
+	CHECK(!link("victim", ".c.part"));
+	refuses("c");
+	remove_dir();
+}
+
+static void writes_directly(void)
+{
+	struct output out;
+
+	CHECK(output_open(&out, "/dev/null", "file") && out.direct);
+	CHECK(output_write(&out, "abc", 3) && output_commit(&out, 0644));
+	CHECK(output_open(&out, "/dev/full", "file") && out.direct);
+	CHECK(!output_write(&out, "abc", 3));
+	CHECK(strstr(out.text, "No space left"));
+	output_abandon(&out, true);
+}
+
+const struct test tool_tests[] = {
+	{ "sizes", sizes },
+	{ "endpoints", endpoints },
+	{ "commits whole files", commits_whole_files },
+	{ "keeps parts", keeps_parts },
+	{ "one writer", one_writer },
+	{ "refuses names", refuses_names },
+	{ "refuses planted parts", refuses_planted_parts },
+	{ "writes directly", writes_directly },
+	{ NULL, NULL },
+};

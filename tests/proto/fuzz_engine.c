@@ -1,0 +1,452 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * One engine, and a peer that says anything at any time. The engine may refuse
+ * (the connection is then reset, as the connection layer does), but must not
+ * crash, loop, leave its bounds, accept a write where none was invited, or lose
+ * an operation.
+ */
+#include "fuzz.h"
+
+#define OPS	24
+
+/* The input, consumed from the front; zeros when it is at its end. */
+static const u8 *in;
+static size_t in_left;
+
+static u32 byte(void)
+{
+	if (!in_left)
+		return 0;
+	in_left--;
+	return *in++;
+}
+
+static u32 word(void)
+{
+	return byte() | byte() << 8 | byte() << 16 | byte() << 24;
+}
+
+/* Something near what would be right, or anything. */
+static u32 near(u32 right)
+{
+	u32 how = byte();
+
+	if (how < 160)
+		return right;
+	return how < 220 ? right + how % 7 - 3 : word();
+}
+
+static struct {
+	struct exs_engine e;
+	bool stream;
+	struct exs_snd snd[OPS];
+	struct exs_rcv rcv[OPS];
+	bool snd_busy[OPS], rcv_busy[OPS];
+	struct exs_copy copy;
+	bool copying;
+	u32 kept[OPS], nkept;
+	u32 peer_owes;		/* credits that the peer may return        */
+} f;
+
+static struct exs_tx tx;
+static struct exs_msg msg;
+
+static void start(void)
+{
+	struct exs_engine_config config = {
+		.ours = { .max_adverts = EXS_ADVERTS_MAX, .max_segs = EXS_HELD_SEGS_MAX },
+	};
+	u32 how = byte();
+
+	memset(&f, 0, sizeof(f));
+	f.stream = how & 1;
+	config.ours.socktype = f.stream ? EXS_WIRE_STREAM : EXS_WIRE_SEQPACKET;
+	config.ours.credits = EXS_WIRE_CREDITS_MIN + (how >> 4);
+	config.ours.eager_space = EXS_WIRE_EAGER_MIN + byte() * 8;
+	config.peer = config.ours;
+	config.peer.credits = EXS_WIRE_CREDITS_MIN + byte();
+	config.peer.max_adverts = how & 2 ? 0xffff : 1 + how % 9;
+	config.peer.max_segs = how & 4 ? 0xffff : EXS_WIRE_SEGS_MAX;
+	config.eager_max = word();
+	exs_engine_init(&f.e, &config);
+	if (how & 8 && f.stream)
+		exs_engine_ring_ready(&f.e, 1 + byte());
+}
+
+/* ---- what must hold at any time ---- */
+
+static void check_receives(void)
+{
+	struct exs_rcv *rcv;
+	bool advertised = true;
+	u32 n = 0, segs = 0;
+
+	list_for_each_entry(rcv, &f.e.receives, node) {
+		MUST(rcv->filled <= rcv->len);
+		if (!(rcv->flags & EXS_RCV_ADVERTISED)) {
+			advertised = false;
+			continue;
+		}
+		MUST(advertised);	/* a prefix */
+		MUST(rcv->filled <= rcv->base + rcv->window);
+		n++;
+		segs += rcv->max_segs;
+	}
+	MUST(n == f.e.adverts_out && segs == f.e.segs_out);
+	MUST(n <= EXS_ADVERTS_MAX && segs <= f.e.config.peer.max_segs);
+}
+
+static void check_engine(void)
+{
+	struct exs_engine *e = &f.e;
+	u32 total = f.stream ? e->ring : e->config.ours.eager_space;
+
+	check_receives();
+	MUST(e->used <= total && e->freed <= total - e->used);
+	MUST(!e->ring || e->read_pos < e->ring);
+	MUST(e->space <= (f.stream ? e->peer_ring : e->config.peer.eager_space));
+	MUST(e->held.count <= EXS_ADVERTS_MAX);
+	MUST(e->held.seg_count <= EXS_HELD_SEGS_MAX);
+	MUST(e->credits.have <= e->credits.peer_total);
+	MUST(e->credits.owed + e->credits.granted <= e->credits.total);
+}
+
+static void take_done(void)
+{
+	struct exs_snd *snd;
+	struct exs_rcv *rcv;
+
+	while ((rcv = exs_engine_next_rcv_done(&f.e))) {
+		MUST(f.rcv_busy[rcv - f.rcv]);
+		MUST(rcv->filled <= rcv->len);
+		f.rcv_busy[rcv - f.rcv] = false;
+	}
+	while ((snd = exs_engine_next_snd_done(&f.e))) {
+		MUST(f.snd_busy[snd - f.snd]);
+		f.snd_busy[snd - f.snd] = false;
+	}
+}
+
+/* A plain recv() at the head reads what it wants and goes. */
+static bool read_one(void)
+{
+	u32 i, n, off;
+
+	for (i = 0; i < OPS; i++) {
+		if (!f.rcv_busy[i] || !(f.rcv[i].flags & EXS_RCV_READER))
+			continue;
+		n = exs_engine_peek(&f.e, &f.rcv[i], 0, &off);
+		if (!n)
+			continue;
+		exs_engine_consume(&f.e, &f.rcv[i], n);
+		exs_engine_remove_reader(&f.e, &f.rcv[i]);
+		f.rcv_busy[i] = false;
+		return true;
+	}
+	return false;
+}
+
+/* What is in the ring goes to those who wait for it. */
+static void read_ring(void)
+{
+	do {
+		while (exs_engine_next_copy(&f.e, &f.copy))
+			exs_engine_copied(&f.e, &f.copy);
+		take_done();
+	} while (read_one());
+}
+
+/* The connection is reset: every operation ends. */
+static void fail(void)
+{
+	u32 i;
+
+	if (f.copying)
+		exs_engine_copied(&f.e, &f.copy);
+	f.copying = false;
+	exs_engine_fail(&f.e, -ECONNRESET);
+	read_ring();
+	for (i = 0; i < OPS; i++)
+		MUST(!f.rcv_busy[i] && !f.snd_busy[i]);
+	MUST(!exs_engine_next_tx(&f.e, 4096, &tx));
+	check_engine();
+}
+
+/* ---- the program ---- */
+
+static void do_send(void)
+{
+	u32 i = byte() % OPS;
+
+	if (f.snd_busy[i])
+		return;
+	f.snd_busy[i] = true;
+	memset(&f.snd[i], 0, sizeof(f.snd[i]));
+	f.snd[i].len = byte() < 240 ? byte() * byte() : word();
+	exs_engine_send(&f.e, &f.snd[i]);
+}
+
+static void do_recv(void)
+{
+	u32 i = byte() % OPS;
+	struct exs_rcv *rcv = &f.rcv[i];
+
+	if (f.rcv_busy[i] || f.nkept)
+		return;
+	f.rcv_busy[i] = true;
+	memset(rcv, 0, sizeof(*rcv));
+	rcv->len = byte() < 240 ? byte() : word();
+	rcv->flags = byte() & (EXS_RCV_DIRECT | EXS_RCV_WAITALL);
+	if (f.stream && byte() > 220)
+		rcv->flags |= EXS_RCV_READER;
+	rcv->max_window = byte() < 128 ? rcv->len : byte();
+	rcv->max_segs = byte() % (EXS_WIRE_SEGS_MAX + 2);
+	exs_engine_recv(&f.e, rcv);
+}
+
+static void do_cancel(void)
+{
+	u32 i = byte() % OPS;
+
+	if (f.rcv_busy[i] && f.rcv[i].flags & EXS_RCV_READER) {
+		exs_engine_remove_reader(&f.e, &f.rcv[i]);
+		f.rcv_busy[i] = false;
+	} else if (f.rcv_busy[i]) {
+		exs_engine_cancel_rcv(&f.e, &f.rcv[i]);
+	}
+	i = byte() % OPS;
+	if (f.snd_busy[i])
+		exs_engine_cancel_snd(&f.e, &f.snd[i]);
+}
+
+static void do_read(void)
+{
+	struct exs_rcv *head = exs_rcv_head(&f.e);
+	u32 off, n;
+
+	if (f.nkept)
+		exs_engine_unqueued(&f.e, f.kept[--f.nkept]);
+	if (!head || !(head->flags & EXS_RCV_READER))
+		return;
+	n = exs_engine_peek(&f.e, head, byte(), &off);
+	MUST(!n || (off < f.e.ring && n <= f.e.ring - off));
+	n = exs_engine_peek(&f.e, head, 0, &off);
+	exs_engine_consume(&f.e, head, min_t(u64, n, head->len - head->filled));
+}
+
+static void do_copy(void)
+{
+	if (f.copying) {
+		exs_engine_copied(&f.e, &f.copy);
+		f.copying = false;
+		return;
+	}
+	if (!exs_engine_next_copy(&f.e, &f.copy))
+		return;
+	MUST(f.copy.len && f.copy.ring_off < f.e.ring);
+	MUST(f.copy.len <= f.e.ring - f.copy.ring_off);
+	MUST(f.copy.rcv_off + f.copy.len <= f.copy.rcv->len);
+	MUST(!exs_engine_next_copy(&f.e, &f.copy));
+	f.copying = true;
+}
+
+static void check_write(void)
+{
+	u32 i, sum = 0;
+
+	MUST(tx.nsegs <= EXS_WIRE_SEGS_MAX);
+	for (i = 0; i < tx.nsegs; i++) {
+		/* Only where the peer invited us: see segs_from_input(). */
+		MUST(tx.segs[i].addr >> 32 == tx.segs[i].key);
+		sum += tx.segs[i].len;
+	}
+	MUST(sum == tx.len);
+	MUST(tx.offset + tx.len <= tx.snd->len);
+}
+
+/* All that can go out now; the amount is bounded by credits and data. */
+static void do_transmit(void)
+{
+	u32 max = 4096 + byte() * 100000, n = 0;
+
+	while (n++ < 1000 && exs_engine_next_tx(&f.e, max, &tx)) {
+		MUST(tx.len <= max || tx.kind == EXS_TX_EAGER);
+		if (tx.kind == EXS_TX_WRITE)
+			check_write();
+		if (tx.kind == EXS_TX_ADVERT)
+			MUST(tx.rcv->base + tx.rcv->window <= tx.rcv->len);
+		if (tx.kind != EXS_TX_WRITE || tx.last)
+			f.peer_owes++;
+		if (tx.snd_done) {
+			MUST(f.snd_busy[tx.snd - f.snd]);
+			f.snd_busy[tx.snd - f.snd] = false;
+		}
+	}
+}
+
+/* ---- the peer ---- */
+
+static void segs_from_input(u32 sum)
+{
+	u32 i, left = sum;
+
+	msg.nsegs = byte() % 4 ? byte() % 4 : byte() % (EXS_WIRE_SEGS_MAX + 1);
+	for (i = 0; i < msg.nsegs; i++) {
+		msg.segs[i].key = word() & 0x7fffffff;
+		msg.segs[i].addr = (u64)msg.segs[i].key << 32 | (word() & 0x7fffffff);
+		if (sum && i + 1 == msg.nsegs)
+			msg.segs[i].len = max(left, 1u);
+		else
+			msg.segs[i].len = 1 + byte();
+		left -= min(left, msg.segs[i].len);
+	}
+}
+
+static void payload_from_input(void)
+{
+	static u8 data[EXS_WIRE_DATA_MAX];
+	u32 ring = 1 + byte();
+
+	msg.nsegs = 0;
+	msg.data = data;
+	msg.len = 0;
+	switch (msg.type) {
+	case EXS_MSG_RING:
+		msg.b = near(ring);
+		segs_from_input(ring);
+		break;
+	case EXS_MSG_ADVERT:
+		segs_from_input(0);
+		break;
+	case EXS_MSG_EAGER:
+		msg.len = min_t(u32, byte() * 4, EXS_WIRE_DATA_MAX);
+		msg.b = near(msg.len);
+		break;
+	}
+}
+
+static void message_from_input(void)
+{
+	const struct exs_engine *e = &f.e;
+	bool opens = byte() & 1;
+
+	msg.type = byte() % (EXS_MSG_MAX + 2);
+	msg.flags = byte() < 200 ? (opens ? EXS_MSG_F_FIRST : 0) : byte();
+	msg.credits = byte() < 240 ? min(f.peer_owes, byte()) : word();
+	msg.c = byte() < 200 ? 0 : byte();
+	msg.b = near(e->rp);
+	switch (msg.type) {
+	case EXS_MSG_ADVERT:
+		msg.a = near(f.stream ? (e->ps | 1) + (opens ? 1 : -1) : e->sp + e->held.count);
+		msg.b = opens ? near(e->sp) : 0;
+		break;
+	case EXS_MSG_REVOKE:
+		msg.a = near(f.stream ? e->ps & ~1u : 0);
+		break;
+	case EXS_MSG_ANSWER:
+		msg.a = near(e->revoke_phase);
+		break;
+	case EXS_MSG_REQUEST:
+		msg.a = near(f.stream ? 0 : e->rp);
+		msg.b = f.stream ? near(0) : word() % (2 * EXS_MESSAGE_MAX);
+		break;
+	default:
+		msg.a = near(e->rp);
+	}
+	payload_from_input();
+}
+
+static bool rx_message(void)
+{
+	struct exs_rcv *rcv;
+
+	message_from_input();
+	if (exs_engine_rx_msg(&f.e, &msg, &rcv))
+		return false;
+	f.peer_owes -= min_t(u32, f.peer_owes, msg.credits);
+	if (rcv)
+		MUST(msg.type == EXS_MSG_EAGER && rcv->filled <= msg.len);
+	else if (msg.type == EXS_MSG_EAGER && f.nkept < OPS)
+		f.kept[f.nkept++] = msg.len;
+	return true;
+}
+
+/* A write is accepted only where one was invited, and only so long. */
+static bool rx_write(void)
+{
+	u32 kind = byte() & 3, len = byte() < 200 ? byte() % 17 : word();
+	struct exs_rcv *head = exs_rcv_head(&f.e);
+	struct exs_rcv before = head ? *head : (struct exs_rcv){ 0 };
+	u32 room = f.e.ring - f.e.used - f.e.freed;
+
+	len &= EXS_IMM_LEN_MAX;
+	if (exs_engine_rx_imm(&f.e, kind << 30 | len))
+		return false;
+	if (kind == EXS_IMM_INDIRECT) {
+		MUST(f.stream && len && len <= room);
+		return true;
+	}
+	MUST(head && before.flags & EXS_RCV_ADVERTISED);
+	MUST(len <= before.window - (before.filled - before.base));
+	MUST(head->filled == before.filled + len);
+	return true;
+}
+
+static bool step(void)
+{
+	switch (byte() % 16) {
+	case 0:
+		do_send();
+		break;
+	case 1:
+	case 2:
+		do_recv();
+		break;
+	case 3:
+		do_cancel();
+		break;
+	case 4:
+		do_read();
+		break;
+	case 5:
+		do_copy();
+		break;
+	case 6:
+	case 7:
+		do_transmit();
+		break;
+	case 8:
+	case 9:
+		exs_engine_reposted(&f.e);
+		break;
+	case 10:
+		if (byte() > 230)
+			exs_engine_shutdown(&f.e);
+		else if (f.e.ring_wanted)
+			exs_engine_ring_ready(&f.e, 1 + byte());
+		break;
+	case 11:
+	case 12:
+		return rx_write();
+	default:
+		return rx_message();
+	}
+	return true;
+}
+
+int LLVMFuzzerTestOneInput(const u8 *data, size_t size)
+{
+	in = data;
+	in_left = size;
+	start();
+	while (in_left) {
+		bool ok = step();
+
+		take_done();
+		if (!ok)
+			break;
+		check_engine();
+	}
+	fail();
+	return 0;
+}

@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: GPL-2.0
+/* Whatever is parsed is in bounds, and is written again as it was. */
+#include "fuzz.h"
+
+static void fuzz_hello(const u8 *data, size_t size)
+{
+	struct exs_hello hello;
+	u8 again[EXS_WIRE_HELLO_LEN];
+
+	if (exs_wire_get_hello(data, size, &hello))
+		return;
+	MUST(exs_wire_put_hello(again, sizeof(again), &hello) == sizeof(again));
+	MUST(!memcmp(again, data, sizeof(again)));
+}
+
+static void check_payload(const u8 *data, size_t size, const struct exs_msg *msg)
+{
+	if (msg->type == EXS_MSG_EAGER) {
+		MUST(msg->data == data + EXS_WIRE_HDR_LEN);
+		MUST(msg->len == size - EXS_WIRE_HDR_LEN && msg->len == msg->b);
+	} else {
+		MUST(!msg->data && !msg->len);
+		MUST(size == EXS_WIRE_HDR_LEN + msg->nsegs * EXS_WIRE_SEG_LEN);
+	}
+}
+
+static void fuzz_msg(const u8 *data, size_t size)
+{
+	static struct exs_msg msg;
+	u8 again[EXS_WIRE_BUF_LEN];
+	int len;
+
+	if (exs_wire_get_msg(data, size, &msg))
+		return;
+	MUST(msg.nsegs <= EXS_WIRE_SEGS_MAX && msg.credits <= EXS_WIRE_CREDITS_MAX);
+	check_payload(data, size, &msg);
+	len = exs_wire_put_msg(again, sizeof(again), &msg);
+	MUST(len >= EXS_WIRE_HDR_LEN && (size_t)len <= size);
+	MUST(!memcmp(again, data, len));
+	MUST(exs_wire_put_msg(again, len - 1, &msg) == -EMSGSIZE);
+}
+
+/* What random bytes seldom get right. */
+static void fuzz_plausible(const u8 *data, size_t size)
+{
+	static const u8 hello[] = { 0x45, 0x58, 0x53, 0x31, 1, 0 };
+	u8 buf[EXS_WIRE_BUF_LEN] = { 0 };
+	u32 segs = data[0] % (EXS_WIRE_SEGS_MAX + 2);
+	u32 len = EXS_WIRE_HDR_LEN + segs * EXS_WIRE_SEG_LEN;
+
+	memcpy(buf, data, min(size, sizeof(buf)));
+	buf[0] = data[0] & 1 ? EXS_MSG_ADVERT : EXS_MSG_RING;
+	buf[1] &= EXS_MSG_F_ALL;
+	fuzz_msg(buf, min_t(u32, len, sizeof(buf)));
+
+	memcpy(buf, data, min(size, sizeof(buf)));
+	buf[0] = EXS_MSG_EAGER;
+	memset(buf + 1, 0, 3);
+	memset(buf + 12, 0, 4);
+	buf[8] = size;
+	buf[9] = size >> 8 & 3;
+	buf[10] = 0;
+	buf[11] = 0;
+	fuzz_msg(buf, EXS_WIRE_HDR_LEN + min((size_t)(buf[8] | buf[9] << 8),
+					     sizeof(buf) - EXS_WIRE_HDR_LEN));
+
+	memset(buf, 0, sizeof(buf));
+	memcpy(buf, data, min_t(size_t, size, EXS_WIRE_HELLO_LEN));
+	memcpy(buf, hello, sizeof(hello));
+	buf[7] = 0;
+	memset(buf + 20, 0, 12);
+	fuzz_hello(buf, EXS_WIRE_HELLO_LEN + size % 24);
+}
+
+int LLVMFuzzerTestOneInput(const u8 *data, size_t size)
+{
+	fuzz_hello(data, size);
+	fuzz_msg(data, size);
+	if (size)
+		fuzz_plausible(data, size);
+	return 0;
+}

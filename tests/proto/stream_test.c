@@ -1,0 +1,403 @@
+// SPDX-License-Identifier: GPL-2.0
+#include "pair.h"
+
+static struct exs_snd snd[8];
+static struct exs_rcv rcv[8];
+
+static void start(void)
+{
+	pair_init(EXS_WIRE_STREAM, 64);
+}
+
+/* Give b a ring and a the knowledge of it. */
+static void start_ring(u32 size)
+{
+	start();
+	send_on(&a, &snd[7], 1);
+	EXPECT(passes(&a, &b, EXS_MSG_REQUEST));
+	EXPECT(b.ring_wanted);
+	exs_engine_ring_ready(&b, size);
+	EXPECT(!b.ring_wanted && passes(&b, &a, EXS_MSG_RING));
+	EXPECT(writes(&a, &b, EXS_IMM_INDIRECT, 1) && tx.snd_done);
+	recv_on(&b, &rcv[7], 1, 0);
+	EXPECT(copies(&b) == 1 && exs_engine_next_rcv_done(&b) == &rcv[7]);
+}
+
+static void test_direct(void)
+{
+	start();
+	recv_on(&b, &rcv[0], 100, EXS_RCV_DIRECT);
+	EXPECT(passes(&b, &a, EXS_MSG_ADVERT) && !tx.msg.flags);
+	send_on(&a, &snd[0], 60);
+	EXPECT(writes(&a, &b, EXS_IMM_DIRECT, 60) && tx.snd_done);
+	EXPECT(tx.nsegs == 1 && tx.segs[0].addr == 100000 && tx.segs[0].len == 60);
+	EXPECT(exs_engine_next_rcv_done(&b) == &rcv[0] && rcv[0].filled == 60);
+	EXPECT(a.stats.direct_bytes == 60 && a.stats.direct_writes == 1);
+}
+
+static void test_waitall_windows(void)
+{
+	start();
+	rcv[0] = (struct exs_rcv){ .len = 10, .max_window = 4, .max_segs = 1,
+				   .flags = EXS_RCV_DIRECT | EXS_RCV_WAITALL };
+	exs_engine_recv(&b, &rcv[0]);
+	recv_on(&b, &rcv[1], 5, EXS_RCV_DIRECT);
+	EXPECT(passes(&b, &a, EXS_MSG_ADVERT) && !next(&b));
+	send_on(&a, &snd[0], 3);
+	EXPECT(writes(&a, &b, EXS_IMM_DIRECT, 3));
+	send_on(&a, &snd[1], 1);
+	EXPECT(writes(&a, &b, EXS_IMM_DIRECT, 1) && tx.segs[0].addr == 10003);
+	EXPECT(passes(&b, &a, EXS_MSG_ADVERT) && tx.msg.segs[0].addr == 10004);
+	send_on(&a, &snd[2], 4);
+	EXPECT(writes(&a, &b, EXS_IMM_DIRECT, 4));
+	EXPECT(passes(&b, &a, EXS_MSG_ADVERT) && tx.msg.segs[0].len == 2);
+	EXPECT(passes(&b, &a, EXS_MSG_ADVERT) && tx.rcv == &rcv[1]);
+	send_on(&a, &snd[3], 2);
+	EXPECT(writes(&a, &b, EXS_IMM_DIRECT, 2));
+	EXPECT(exs_engine_next_rcv_done(&b) == &rcv[0] && rcv[0].filled == 10);
+}
+
+/* A transfer in pieces over segments; nothing gets between them. */
+static void test_pieces(void)
+{
+	start();
+	recv_on(&b, &rcv[0], 10000, EXS_RCV_DIRECT);
+	EXPECT(next(&b) && tx.kind == EXS_TX_ADVERT);
+	tx.msg.nsegs = 2;
+	tx.msg.segs[0].len = 5000;
+	tx.msg.segs[1] = (struct exs_seg){ .addr = 7, .key = 3, .len = 5000 };
+	EXPECT(!hand(&a));
+	send_on(&a, &snd[0], 9000);
+	EXPECT(next(&a) && !tx.last && tx.len == 4096 && tx.nsegs == 1);
+	EXPECT(!hand(&b));
+	recv_on(&a, &rcv[1], 10, EXS_RCV_DIRECT);
+	EXPECT(next(&a) && tx.kind == EXS_TX_WRITE && tx.nsegs == 2 && tx.offset == 4096);
+	EXPECT(tx.segs[0].len == 904 && tx.segs[1].len == 4096 - 904);
+	EXPECT(next(&a) && tx.last && tx.snd_done && tx.len == 808);
+	EXPECT(tx.segs[0].addr == 7 + 4096 - 904);
+	EXPECT(!hand(&b) && rcv[0].filled == 9000);
+	EXPECT(passes(&a, &b, EXS_MSG_ADVERT));
+}
+
+/* A send whose memory wants smaller pieces than others. */
+static void test_own_pieces(void)
+{
+	start();
+	recv_on(&b, &rcv[0], 20000, EXS_RCV_DIRECT | EXS_RCV_WAITALL);
+	EXPECT(passes(&b, &a, EXS_MSG_ADVERT));
+	send_on(&a, &snd[0], 5000);
+	snd[0].max_piece = 4096;
+	send_on(&a, &snd[1], 9000);
+	snd[1].max_piece = 8192;
+	send_on(&a, &snd[2], 6000);
+	EXPECT(exs_engine_next_tx(&a, 6000, &tx) && tx.len == 4096 && !tx.last);
+	EXPECT(exs_engine_next_tx(&a, 6000, &tx) && tx.len == 904 && tx.last && tx.snd_done);
+	EXPECT(exs_engine_next_tx(&a, 6000, &tx) && tx.len == 6000 && tx.snd == &snd[1]);
+	EXPECT(exs_engine_next_tx(&a, 6000, &tx) && tx.len == 3000 && tx.last);
+	EXPECT(exs_engine_next_tx(&a, 6000, &tx) && tx.len == 6000 && tx.snd == &snd[2]);
+}
+
+static void test_switch_and_back(void)
+{
+	start_ring(16);
+	send_on(&a, &snd[0], 4);
+	EXPECT(writes(&a, &b, EXS_IMM_INDIRECT, 4));
+	EXPECT(exs_engine_readable(&b) == 4);
+	recv_on(&b, &rcv[0], 8, EXS_RCV_DIRECT | EXS_RCV_WAITALL);
+	EXPECT(!next(&b));	/* not while the ring holds bytes */
+	EXPECT(copies(&b) == 4 && rcv[0].filled == 4);
+	EXPECT(passes(&b, &a, EXS_MSG_ADVERT));
+	EXPECT(tx.msg.flags == (EXS_MSG_F_FIRST | EXS_MSG_F_WAITALL) && tx.msg.b == 5);
+	EXPECT(tx.msg.segs[0].addr == 8004 && !tx.msg.c);
+	send_on(&a, &snd[1], 4);
+	EXPECT(writes(&a, &b, EXS_IMM_DIRECT, 4));
+	EXPECT(exs_engine_next_rcv_done(&b) == &rcv[0]);
+	/* After a DIRECT the space goes back. */
+	EXPECT(passes(&b, &a, EXS_MSG_SPACE) && tx.msg.c == 5 && a.space == 16);
+}
+
+/* Advert and INDIRECT cross: the whole phase is void. */
+static void test_crossing(void)
+{
+	static struct exs_tx late;
+
+	start_ring(16);
+	recv_on(&b, &rcv[0], 8, EXS_RCV_DIRECT);
+	recv_on(&b, &rcv[1], 8, EXS_RCV_DIRECT);
+	EXPECT(next(&b) && tx.kind == EXS_TX_ADVERT);
+	late = tx;
+	send_on(&a, &snd[0], 2);
+	EXPECT(writes(&a, &b, EXS_IMM_INDIRECT, 2));
+	tx = late;
+	EXPECT(!hand(&a) && a.stats.adverts_dropped == 1 && !a.held.count);
+	EXPECT(copies(&b) == 2 && exs_engine_next_rcv_done(&b) == &rcv[0]);
+	EXPECT(passes(&b, &a, EXS_MSG_ADVERT) && tx.rcv == &rcv[1]);
+	EXPECT(tx.msg.flags & EXS_MSG_F_FIRST && a.held.count == 1);
+}
+
+static void test_ring_wraps(void)
+{
+	u32 off, n;
+
+	start_ring(8);	/* read_pos is 1 */
+	send_on(&a, &snd[0], 9);
+	EXPECT(writes(&a, &b, EXS_IMM_INDIRECT, 7) && tx.segs[0].addr == 2);
+	EXPECT(!next(&a) && a.stats.ring_stalls >= 1);
+	recv_on(&b, &rcv[0], 100, EXS_RCV_READER | EXS_RCV_WAITALL);
+	EXPECT(exs_engine_peek(&b, &rcv[0], 0, &off) == 7 && off == 1);
+	exs_engine_consume(&b, &rcv[0], 5);
+	EXPECT(passes(&b, &a, EXS_MSG_SPACE) && tx.msg.c == 6);
+	EXPECT(writes(&a, &b, EXS_IMM_INDIRECT, 2) && tx.snd_done && tx.segs[0].addr == 1);
+	EXPECT(exs_engine_peek(&b, &rcv[0], 0, &off) == 2 && off == 6);
+	n = exs_engine_peek(&b, &rcv[0], 2, &off);
+	EXPECT(n == 2 && off == 0);
+	exs_engine_remove_reader(&b, &rcv[0]);
+	exs_engine_remove_reader(&b, &rcv[0]);
+	EXPECT(!exs_engine_peek(&b, &rcv[0], 0, &off));
+}
+
+static void test_cancel(void)
+{
+	start();
+	recv_on(&b, &rcv[0], 8, EXS_RCV_DIRECT);
+	recv_on(&b, &rcv[1], 8, 0);
+	EXPECT(passes(&b, &a, EXS_MSG_ADVERT));
+	exs_engine_cancel_rcv(&b, &rcv[1]);
+	EXPECT(exs_engine_next_rcv_done(&b) == &rcv[1] && rcv[1].err == -ECANCELED);
+	exs_engine_cancel_rcv(&b, &rcv[0]);
+	EXPECT(!exs_engine_next_rcv_done(&b));
+	EXPECT(passes(&b, &a, EXS_MSG_REVOKE) && !a.held.count);
+	send_on(&a, &snd[0], 2);
+	EXPECT(passes(&a, &b, EXS_MSG_ANSWER));	/* before any data */
+	EXPECT(exs_engine_next_rcv_done(&b) == &rcv[0] && rcv[0].err == -ECANCELED);
+	EXPECT(b.stats.revokes == 1 && !next(&b));
+}
+
+/* Data wins against a cancel that is under way. */
+static void test_cancel_late(void)
+{
+	start();
+	recv_on(&b, &rcv[0], 8, EXS_RCV_DIRECT | EXS_RCV_WAITALL);
+	EXPECT(passes(&b, &a, EXS_MSG_ADVERT));
+	send_on(&a, &snd[0], 2);
+	EXPECT(writes(&a, &b, EXS_IMM_DIRECT, 2));
+	exs_engine_cancel_rcv(&b, &rcv[0]);
+	EXPECT(passes(&b, &a, EXS_MSG_REVOKE));
+	EXPECT(passes(&a, &b, EXS_MSG_ANSWER));
+	EXPECT(exs_engine_next_rcv_done(&b) == &rcv[0]);
+	EXPECT(!rcv[0].err && rcv[0].filled == 2);
+}
+
+static void test_cancel_send(void)
+{
+	start();
+	send_on(&a, &snd[0], 10000);
+	send_on(&a, &snd[1], 5);
+	EXPECT(exs_engine_cancel_snd(&a, &snd[1]));
+	EXPECT(exs_engine_next_snd_done(&a) == &snd[1] && snd[1].err == -ECANCELED);
+	recv_on(&b, &rcv[0], 6000, EXS_RCV_DIRECT);
+	EXPECT(passes(&b, &a, EXS_MSG_ADVERT));
+	EXPECT(next(&a) && tx.kind == EXS_TX_WRITE && !tx.last);
+	EXPECT(exs_engine_cancel_snd(&a, &snd[0]) && !exs_engine_next_snd_done(&a));
+	EXPECT(next(&a) && tx.last && !tx.snd_done);
+	EXPECT(exs_engine_next_snd_done(&a) == &snd[0] && snd[0].taken == 6000);
+}
+
+/* What comes later, FIN too, waits for what comes at a gate's place. */
+static void test_gate(void)
+{
+	start_ring(64);
+	send_on(&a, &snd[0], 3);
+	gate_on(&a, &snd[1]);
+	send_on(&a, &snd[2], 4);
+	exs_engine_shutdown(&a);
+	EXPECT(writes(&a, &b, EXS_IMM_INDIRECT, 3) && !next(&a));
+	send_at(&a, &snd[3], &snd[1], 5);
+	send_at(&a, &snd[4], &snd[1], 6);
+	EXPECT(writes(&a, &b, EXS_IMM_INDIRECT, 5) && tx.snd == &snd[3]);
+	EXPECT(writes(&a, &b, EXS_IMM_INDIRECT, 6) && tx.snd == &snd[4]);
+	EXPECT(!next(&a) && !exs_engine_next_snd_done(&a));
+	exs_engine_open(&a, &snd[1]);
+	EXPECT(exs_engine_next_snd_done(&a) == &snd[1] && !snd[1].err && !snd[1].gate);
+	EXPECT(writes(&a, &b, EXS_IMM_INDIRECT, 4) && tx.snd == &snd[2]);
+	EXPECT(passes(&a, &b, EXS_MSG_FIN));
+}
+
+/* Nothing is asked of the peer for a gate alone. It is cancelled and fails as a send. */
+static void test_gate_alone(void)
+{
+	start();
+	gate_on(&a, &snd[0]);
+	gate_on(&a, &snd[1]);
+	EXPECT(!next(&a));
+	EXPECT(exs_engine_cancel_snd(&a, &snd[0]));
+	EXPECT(exs_engine_next_snd_done(&a) == &snd[0] && snd[0].err == -ECANCELED);
+	EXPECT(!snd[0].gate && !next(&a));
+	exs_engine_fail(&a, -ECONNRESET);
+	EXPECT(exs_engine_next_snd_done(&a) == &snd[1] && snd[1].err == -ECONNRESET);
+	EXPECT(!snd[1].gate);
+}
+
+static void test_fin(void)
+{
+	start_ring(8);
+	send_on(&a, &snd[0], 3);
+	exs_engine_shutdown(&a);
+	EXPECT(writes(&a, &b, EXS_IMM_INDIRECT, 3));
+	EXPECT(passes(&a, &b, EXS_MSG_FIN) && !exs_engine_eof(&b));
+	recv_on(&b, &rcv[0], 8, EXS_RCV_DIRECT | EXS_RCV_WAITALL);
+	recv_on(&b, &rcv[1], 8, EXS_RCV_READER);
+	EXPECT(copies(&b) == 3 && exs_engine_eof(&b));
+	EXPECT(exs_engine_next_rcv_done(&b) == &rcv[0] && rcv[0].filled == 3);
+	EXPECT(exs_engine_next_rcv_done(&b) == &rcv[1] && rcv[1].flags & EXS_RCV_EOF);
+	recv_on(&b, &rcv[2], 8, 0);
+	EXPECT(exs_engine_next_rcv_done(&b) == &rcv[2] && !rcv[2].err);
+	send_on(&a, &snd[1], 1);
+	EXPECT(exs_engine_next_snd_done(&a) == &snd[1] && snd[1].err == -EPIPE);
+}
+
+static void test_fail(void)
+{
+	start_ring(8);
+	send_on(&a, &snd[0], 3);
+	EXPECT(writes(&a, &b, EXS_IMM_INDIRECT, 3));
+	send_on(&b, &snd[1], 3);
+	exs_engine_fail(&b, -ECONNRESET);
+	EXPECT(exs_engine_next_snd_done(&b) == &snd[1] && snd[1].err == -ECONNRESET);
+	EXPECT(!next(&b));
+	/* What was received can still be read, as after a reset of TCP. */
+	recv_on(&b, &rcv[0], 8, 0);
+	EXPECT(copies(&b) == 3 && exs_engine_next_rcv_done(&b) == &rcv[0]);
+	EXPECT(!rcv[0].err && rcv[0].filled == 3);
+	recv_on(&b, &rcv[1], 8, 0);
+	EXPECT(exs_engine_next_rcv_done(&b) == &rcv[1] && rcv[1].err == -ECONNRESET);
+}
+
+/* Receives that wait when the connection ends get what is in the ring first. */
+static void test_fail_with_readers(void)
+{
+	u32 off;
+
+	start_ring(8);
+	recv_on(&b, &rcv[0], 8, EXS_RCV_READER);
+	recv_on(&b, &rcv[1], 8, 0);
+	send_on(&a, &snd[0], 3);
+	EXPECT(writes(&a, &b, EXS_IMM_INDIRECT, 3));
+	exs_engine_fail(&b, -ECONNRESET);
+	EXPECT(!exs_engine_next_rcv_done(&b));
+	EXPECT(exs_engine_peek(&b, &rcv[0], 0, &off) == 3);
+	exs_engine_consume(&b, &rcv[0], 2);
+	exs_engine_remove_reader(&b, &rcv[0]);
+	EXPECT(copies(&b) == 1);
+	EXPECT(exs_engine_next_rcv_done(&b) == &rcv[1] && rcv[1].filled == 1);
+}
+
+static void test_fail_mid_transfer(void)
+{
+	start();
+	recv_on(&b, &rcv[0], 6000, EXS_RCV_DIRECT);
+	EXPECT(passes(&b, &a, EXS_MSG_ADVERT));
+	send_on(&a, &snd[0], 6000);
+	EXPECT(next(&a) && !tx.last);
+	exs_engine_fail(&a, -ETIMEDOUT);
+	EXPECT(exs_engine_next_snd_done(&a) == &snd[0] && snd[0].err == -ETIMEDOUT);
+	EXPECT(!exs_engine_next_snd_done(&a) && !next(&a));
+}
+
+static int send_raw(struct exs_engine *e, u8 type, u32 x, u32 y, u32 z)
+{
+	static struct exs_msg msg;
+
+	msg = (struct exs_msg){ .type = type, .a = x, .b = y, .c = z, .nsegs = 1 };
+	msg.segs[0].len = 8;
+	return exs_engine_rx_msg(e, &msg, &eager_rcv);
+}
+
+static void test_violations(void)
+{
+	start();
+	EXPECT(send_raw(&a, EXS_MSG_RING, 0, 8, 0) == -EPROTO);	/* unasked */
+	EXPECT(send_raw(&a, EXS_MSG_SPACE, 0, 0, 1) == -EPROTO);
+	EXPECT(send_raw(&a, EXS_MSG_ANSWER, 0, 0, 0) == -EPROTO);
+	EXPECT(send_raw(&a, EXS_MSG_REVOKE, 2, 0, 0) == -EPROTO);
+	EXPECT(send_raw(&a, EXS_MSG_ADVERT, 2, 0, 0) == -EPROTO);
+	EXPECT(send_raw(&a, EXS_MSG_ADVERT, 1, 0, 0) == -EPROTO);
+	EXPECT(send_raw(&a, EXS_MSG_EAGER, 0, 0, 0) == -EPROTO);
+	EXPECT(exs_engine_rx_imm(&a, exs_imm(EXS_IMM_DIRECT, 1)) == -EPROTO);
+	EXPECT(exs_engine_rx_imm(&a, exs_imm(EXS_IMM_INDIRECT, 1)) == -EPROTO);
+	EXPECT(exs_engine_rx_imm(&a, 0xffffffff) == -EPROTO);
+	EXPECT(!send_raw(&a, EXS_MSG_REVOKE, 0, 0, 0));
+	EXPECT(send_raw(&a, EXS_MSG_REVOKE, 0, 0, 0) == -EPROTO);
+	start_ring(8);
+	EXPECT(send_raw(&a, EXS_MSG_RING, 0, 8, 0) == -EPROTO);	/* twice */
+	EXPECT(send_raw(&b, EXS_MSG_REQUEST, 0, 0, 0) == -EPROTO);
+	/* Eight bytes, contiguous, from offset 1: seven at most. */
+	EXPECT(exs_engine_rx_imm(&b, exs_imm(EXS_IMM_INDIRECT, 8)) == -EPROTO);
+	EXPECT(!send_raw(&b, EXS_MSG_FIN, 0, 0, 0));
+	EXPECT(send_raw(&b, EXS_MSG_FIN, 0, 0, 0) == -EPROTO);
+	EXPECT(exs_engine_rx_imm(&b, exs_imm(EXS_IMM_INDIRECT, 1)) == -EPROTO);
+}
+
+static void test_too_many_adverts(void)
+{
+	u32 i;
+
+	start();
+	for (i = 0; i < 4; i++)
+		EXPECT(!send_raw(&a, EXS_MSG_ADVERT, 0, 0, 0));
+	EXPECT(send_raw(&a, EXS_MSG_ADVERT, 0, 0, 0) == -EPROTO);
+}
+
+/* We offer no more than we want to, and never more than the peer can hold. */
+static void test_adverts_limited(void)
+{
+	u32 i;
+
+	start();
+	exs_engine_tune(&b, 0, 1);
+	for (i = 0; i < 6; i++)
+		recv_on(&b, &rcv[i], 8, EXS_RCV_DIRECT);
+	EXPECT(passes(&b, &a, EXS_MSG_ADVERT) && !next(&b));
+	exs_engine_tune(&b, 0, EXS_ADVERTS_MAX);
+	for (i = 0; i < 3; i++)
+		EXPECT(passes(&b, &a, EXS_MSG_ADVERT));
+	EXPECT(!next(&b) && b.adverts_out == 4);
+}
+
+/* A WRITTEN is the immediate of transports that have none. */
+static void test_written(void)
+{
+	start();
+	recv_on(&b, &rcv[0], 8, EXS_RCV_DIRECT);
+	EXPECT(passes(&b, &a, EXS_MSG_ADVERT));
+	EXPECT(!send_raw(&b, EXS_MSG_WRITTEN, exs_imm(EXS_IMM_DIRECT, 5), 0, 0));
+	EXPECT(exs_engine_next_rcv_done(&b) == &rcv[0] && rcv[0].filled == 5);
+}
+
+int main(void)
+{
+	static const struct test tests[] = {
+		{ "direct", test_direct },
+		{ "WAITALL in windows", test_waitall_windows },
+		{ "a transfer in pieces", test_pieces },
+		{ "pieces of a send's own size", test_own_pieces },
+		{ "to the ring and back", test_switch_and_back },
+		{ "advert and INDIRECT cross", test_crossing },
+		{ "the ring wraps", test_ring_wraps },
+		{ "cancel", test_cancel },
+		{ "cancel after bytes", test_cancel_late },
+		{ "cancel of sends", test_cancel_send },
+		{ "a gate", test_gate },
+		{ "a gate alone", test_gate_alone },
+		{ "FIN", test_fin },
+		{ "failure", test_fail },
+		{ "failure with readers", test_fail_with_readers },
+		{ "failure in a transfer", test_fail_mid_transfer },
+		{ "violations", test_violations },
+		{ "too many adverts", test_too_many_adverts },
+		{ "adverts limited", test_adverts_limited },
+		{ "WRITTEN", test_written },
+	};
+
+	return RUN_TESTS("stream", tests);
+}

@@ -1,0 +1,814 @@
+// SPDX-License-Identifier: GPL-2.0
+#include <stdarg.h>
+#include <stdio.h>
+
+#include "world.h"
+
+struct world world;
+char world_bad[160];
+bool world_idle;
+bool world_compare_phase;
+bool world_wire;
+
+static struct exs_tx tx;	/* large; one at a time */
+static struct exs_msg msg;
+
+static void bad(const char *fmt, ...)
+{
+	va_list ap;
+
+	if (world_bad[0])
+		return;
+	va_start(ap, fmt);
+	vsnprintf(world_bad, sizeof(world_bad), fmt, ap);
+	va_end(ap);
+}
+
+#define CHECK(cond, ...) do { if (!(cond)) bad(__VA_ARGS__); } while (0)
+
+/* ---- memory ---- */
+
+#define RING_KEY	77
+
+/* Describe @len bytes from @addr in up to three pieces, so that all code runs. */
+static u32 make_segs(struct exs_seg *segs, u64 addr, u32 key, u32 len)
+{
+	u32 n = 0, part;
+
+	while (len) {
+		part = n == 0 ? 1 : n == 1 && len > 2 ? len / 2 : len;
+		segs[n].addr = addr;
+		segs[n].key = key;
+		segs[n].len = part;
+		addr += part;
+		len -= part;
+		n++;
+	}
+	return n;
+}
+
+/* The tag that the next byte to arrive at @o has. */
+static u32 next_tag(const struct side *o)
+{
+	if (scenario.seqpacket)
+		return (o->e.rp - START_POSITION) << 16 | o->landed;
+	return o->e.rp - START_POSITION + o->landed;
+}
+
+static void land_in_ring(struct side *o, u32 off, u32 key, u32 tag)
+{
+	struct exs_engine *e = &o->e;
+
+	CHECK(key == RING_KEY && e->ring && off < e->ring, "ring: bad address");
+	CHECK(e->used + e->freed + o->landed < e->ring, "ring: overflow");
+	CHECK(off == (e->read_pos + e->used + o->landed) % max(e->ring, 1u),
+	      "ring: wrong place");
+	CHECK(tag == next_tag(o), "ring: byte %u, expected %u", tag, next_tag(o));
+	if (!world_bad[0])
+		o->ring[off] = tag;
+}
+
+static void land_in_recv(struct side *o, u32 i, u32 off, u32 key, u32 tag)
+{
+	struct recv_op *op = &o->recv[i];
+
+	CHECK(op->state == OP_QUEUED, "write into a receive that ended");
+	CHECK(op->rcv.flags & EXS_RCV_ADVERTISED, "write into a void advert");
+	CHECK(op->gen == key, "write with an old key");
+	if (world_bad[0])
+		return;
+	CHECK(exs_rcv_head(&o->e) == &op->rcv, "write into the wrong receive");
+	CHECK(off == op->rcv.filled + o->landed, "write beside the fill point");
+	CHECK(off < op->rcv.base + op->rcv.window, "write beyond the window");
+	CHECK(tag == next_tag(o), "byte %u, expected %u", tag, next_tag(o));
+	if (!world_bad[0])
+		op->buf[off] = tag;
+}
+
+/* An RDMA WRITE: bytes appear in @o's memory, in order. */
+static void land(struct side *o, const struct item *it)
+{
+	u32 i, j, tag = it->tag;
+
+	for (i = 0; i < it->nsegs; i++) {
+		for (j = 0; j < it->segs[i].len && !world_bad[0]; j++) {
+			u64 addr = it->segs[i].addr + j;
+			u32 region = addr >> REGION_SHIFT;
+			u32 off = addr & ((1u << REGION_SHIFT) - 1);
+
+			o->landed_in_ring = !region;
+			if (!region)
+				land_in_ring(o, off, it->segs[i].key, tag);
+			else
+				land_in_recv(o, region - 1, off, it->segs[i].key, tag);
+			tag++;
+			o->landed++;
+		}
+	}
+	CHECK(tag - it->tag == it->len, "segments do not hold the data");
+}
+
+/* ---- operations ---- */
+
+static u32 recv_index(const struct side *s, const struct exs_rcv *rcv)
+{
+	return (const struct recv_op *)((const char *)rcv -
+		offsetof(struct recv_op, rcv)) - s->recv;
+}
+
+u32 world_send_index(const struct side *s, const struct exs_snd *snd)
+{
+	return (const struct send_op *)((const char *)snd -
+		offsetof(struct send_op, snd)) - s->send;
+}
+
+static struct side *peer_of(struct side *s)
+{
+	return &world.side[s == &world.side[0]];
+}
+
+static void send_ended(struct side *s, struct send_op *op)
+{
+	CHECK(op->state == OP_QUEUED, "a send ended twice");
+	op->state = OP_DONE;
+	(void)s;
+}
+
+static void check_stream_recv(struct side *s, struct recv_op *op)
+{
+	struct exs_rcv *rcv = &op->rcv;
+	u32 i;
+
+	for (i = 0; i < rcv->filled && !(rcv->flags & EXS_RCV_READER); i++)
+		CHECK(op->buf[i] == s->got + i, "byte %u in the place of %u",
+		      op->buf[i], s->got + i);
+	if (!(rcv->flags & EXS_RCV_READER))
+		s->got += rcv->filled;
+	if (rcv->flags & EXS_RCV_EOF || op->cancelled)
+		return;
+	CHECK(rcv->filled == rcv->len ||
+	      (rcv->filled && !(rcv->flags & EXS_RCV_WAITALL)),
+	      "a receive ended with %u of %u", (u32)rcv->filled, (u32)rcv->len);
+}
+
+/* Message number s->got was handed to the program in @op. */
+static void check_message_recv(struct side *s, struct recv_op *op)
+{
+	struct exs_rcv *rcv = &op->rcv;
+	u32 i, len = peer_of(s)->sent_len[s->got];
+
+	CHECK(s->got < peer_of(s)->sent, "a message that was never sent");
+	CHECK(rcv->filled == min_t(u64, len, rcv->len), "message cut to %u of %u",
+	      (u32)rcv->filled, len);
+	CHECK(!(rcv->flags & EXS_RCV_TRUNCATED) == (len <= rcv->len),
+	      "truncation not told");
+	for (i = 0; i < rcv->filled; i++)
+		CHECK(op->buf[i] == (s->got << 16 | i), "byte of another message");
+	s->got++;
+}
+
+static void recv_ended(struct side *s, struct recv_op *op)
+{
+	struct exs_rcv *rcv = &op->rcv;
+
+	CHECK(op->state == OP_QUEUED, "a receive ended twice");
+	op->state = OP_DONE;
+	if (rcv->flags & EXS_RCV_EOF)
+		CHECK(s->e.fin_rcvd && !s->e.used, "EOF before the last byte");
+	if (rcv->err) {
+		CHECK(rcv->err == -ECANCELED && op->cancelled && !rcv->filled,
+		      "a receive ended with %d", rcv->err);
+		return;
+	}
+	if (!scenario.seqpacket)
+		check_stream_recv(s, op);
+	else if (!(rcv->flags & EXS_RCV_EOF))
+		check_message_recv(s, op);
+}
+
+static void take_done(struct side *s)
+{
+	struct exs_snd *snd;
+	struct exs_rcv *rcv;
+
+	while (!world_bad[0] && (rcv = exs_engine_next_rcv_done(&s->e)))
+		recv_ended(s, &s->recv[recv_index(s, rcv)]);
+	while (!world_bad[0] && (snd = exs_engine_next_snd_done(&s->e))) {
+		struct send_op *op = &s->send[world_send_index(s, snd)];
+
+		CHECK(snd->err == -ECANCELED && op->cancelled, "a send ended with %d",
+		      snd->err);
+		CHECK(op->out == snd->taken, "a send's count is wrong");
+		send_ended(s, op);
+	}
+}
+
+/* ---- steps ---- */
+
+enum step_kind {
+	STEP_SEND, STEP_RECV, STEP_CANCEL, STEP_UNSEND, STEP_SHUTDOWN, STEP_READ_KEPT,
+	STEP_LEAVE,
+	/* from here on: what must happen in the end */
+	STEP_INTERNAL,
+	STEP_TX = STEP_INTERNAL, STEP_DELIVER, STEP_REPOST, STEP_COPY, STEP_COPIED,
+	STEP_READ, STEP_RING,
+};
+
+static const char * const step_names[] = {
+	[STEP_SEND] = "send", [STEP_RECV] = "recv", [STEP_CANCEL] = "cancel",
+	[STEP_UNSEND] = "unsend", [STEP_SHUTDOWN] = "shutdown",
+	[STEP_READ_KEPT] = "read-kept", [STEP_LEAVE] = "leave", [STEP_TX] = "tx",
+	[STEP_DELIVER] = "deliver", [STEP_REPOST] = "repost", [STEP_COPY] = "copy",
+	[STEP_COPIED] = "copied", [STEP_READ] = "read", [STEP_RING] = "ring",
+};
+
+#define STEP(kind, side, arg) ((kind) << 16 | (side) << 8 | (arg))
+
+const char *step_name(step_t step)
+{
+	static char text[40];
+
+	snprintf(text, sizeof(text), "%c.%s(%u)", 'a' + (step >> 8 & 1),
+		 step_names[step >> 16], step & 255);
+	return text;
+}
+
+bool step_is_tx(step_t step)
+{
+	return step >> 16 == STEP_TX;
+}
+
+static void do_send(struct side *s, const struct side_plan *plan)
+{
+	struct send_op *op = &s->send[s->nsends];
+
+	op->snd.len = plan->send_len[s->nsends++];
+	op->state = OP_QUEUED;
+	exs_engine_send(&s->e, &op->snd);
+}
+
+/* The owner's part: a receive takes a kept message before the engine sees it. */
+static bool recv_kept(struct side *s, struct recv_op *op)
+{
+	u32 i, len;
+
+	if (!s->nkept)
+		return false;
+	len = s->kept[0];
+	memmove(s->kept, s->kept + 1, --s->nkept * sizeof(*s->kept));
+	op->rcv.filled = min_t(u64, len, op->rcv.len);
+	for (i = 0; i < op->rcv.filled; i++)
+		op->buf[i] = s->got << 16 | i;
+	if (len > op->rcv.len)
+		op->rcv.flags |= EXS_RCV_TRUNCATED;
+	exs_engine_unqueued(&s->e, len);
+	recv_ended(s, op);
+	return true;
+}
+
+static void do_recv(struct side *s, const struct side_plan *plan)
+{
+	u32 i = s->nrecvs++;
+	struct recv_op *op = &s->recv[i];
+
+	op->rcv.len = plan->recv[i].len;
+	op->rcv.flags = plan->recv[i].flags;
+	op->rcv.max_window = plan->recv[i].window;
+	op->rcv.max_segs = 3;
+	op->state = OP_QUEUED;
+	if (!recv_kept(s, op))
+		exs_engine_recv(&s->e, &op->rcv);
+}
+
+static void do_cancel(struct side *s, u32 i)
+{
+	struct recv_op *op = &s->recv[i];
+
+	s->cancels++;
+	op->cancelled = true;
+	exs_engine_cancel_rcv(&s->e, &op->rcv);
+}
+
+static void do_unsend(struct side *s, u32 i)
+{
+	struct send_op *op = &s->send[i];
+
+	s->send_cancels++;
+	op->cancelled = true;
+	CHECK(exs_engine_cancel_snd(&s->e, &op->snd), "a queued send was not cancelled");
+}
+
+/* A plain recv() has what it wanted, or gives up. */
+static void leave(struct side *s, struct recv_op *op)
+{
+	exs_engine_remove_reader(&s->e, &op->rcv);
+	if (op->state == OP_QUEUED)
+		op->state = OP_DONE;
+}
+
+static void do_leave(struct side *s, u32 i)
+{
+	s->cancels++;
+	leave(s, &s->recv[i]);
+}
+
+/* A plain recv() at the head takes @len bytes. */
+static void do_read(struct side *s, u32 len)
+{
+	struct exs_rcv *rcv = exs_rcv_head(&s->e);
+	struct recv_op *op = &s->recv[recv_index(s, rcv)];
+	u32 off, i, n = exs_engine_peek(&s->e, rcv, 0, &off);
+
+	CHECK(n >= len, "peek shows less than there is");
+	for (i = 0; i < len; i++)
+		CHECK(s->ring[off + i] == s->got + i, "read byte %u, expected %u",
+		      s->ring[off + i], s->got + i);
+	for (i = 0; i < len; i++)
+		op->buf[rcv->filled + i] = s->ring[off + i];
+	s->got += len;
+	exs_engine_consume(&s->e, rcv, len);
+	if (rcv->filled == rcv->len || !(rcv->flags & EXS_RCV_WAITALL))
+		leave(s, op);
+}
+
+static void do_copied(struct side *s)
+{
+	u32 i, pos = s->got + s->copy.rcv_off;
+	struct recv_op *op = &s->recv[recv_index(s, s->copy.rcv)];
+
+	for (i = 0; i < s->copy.len; i++) {
+		CHECK(s->ring[s->copy.ring_off + i] == pos + i,
+		      "copied byte %u, expected %u",
+		      s->ring[s->copy.ring_off + i], pos + i);
+		op->buf[s->copy.rcv_off + i] = s->ring[s->copy.ring_off + i];
+	}
+	s->copying = false;
+	exs_engine_copied(&s->e, &s->copy);
+}
+
+static void do_copy(struct side *s)
+{
+	CHECK(exs_engine_next_copy(&s->e, &s->copy), "no copy");
+	s->copying = true;
+	if (scenario.atomic_copy)
+		do_copied(s);
+}
+
+/* What the owner adds to a message: keys and addresses. */
+static void fill_segs(struct side *s)
+{
+	if (tx.kind == EXS_TX_RING) {
+		tx.msg.nsegs = make_segs(tx.msg.segs, 0, RING_KEY, s->e.ring);
+	} else if (tx.kind == EXS_TX_ADVERT) {
+		u32 i = recv_index(s, tx.rcv);
+		u64 addr = ((u64)i + 1) << REGION_SHIFT;
+
+		s->recv[i].gen++;
+		tx.msg.nsegs = make_segs(tx.msg.segs, addr | tx.rcv->base,
+					 s->recv[i].gen, tx.rcv->window);
+	}
+}
+
+static void put_write(struct side *s, struct item *it)
+{
+	u32 i;
+
+	it->write = true;
+	it->last = tx.last;
+	it->a = tx.imm;
+	it->b = s->e.ps;
+	it->nsegs = tx.nsegs;
+	CHECK(tx.nsegs <= ITEM_SEGS, "too many segments");
+	for (i = 0; i < tx.nsegs && i < ITEM_SEGS; i++)
+		it->segs[i] = tx.segs[i];
+	if (scenario.seqpacket)
+		it->tag = s->sent << 16 | tx.offset;
+	else
+		it->tag = s->sent;
+}
+
+static void put_message(struct side *s, struct item *it)
+{
+	fill_segs(s);
+	it->type = tx.msg.type;
+	it->flags = tx.msg.flags;
+	it->credits = tx.msg.credits;
+	it->a = tx.msg.a;
+	it->b = tx.msg.b;
+	it->c = tx.msg.c;
+	it->nsegs = tx.msg.nsegs;
+	memcpy(it->segs, tx.msg.segs, it->nsegs * sizeof(it->segs[0]));
+	it->tag = s->sent << 16;
+}
+
+/* Data is transmitted once, in the order of the sends. */
+static void count_sent(struct side *s)
+{
+	struct send_op *op = &s->send[world_send_index(s, tx.snd)];
+	u32 i;
+
+	for (i = 0; i < world_send_index(s, tx.snd); i++)
+		CHECK(s->send[i].state == OP_DONE, "a send overtook another");
+	CHECK(op->state == OP_QUEUED && op->out == tx.offset, "bytes sent twice");
+	op->out += tx.len;
+	if (!scenario.seqpacket)
+		s->sent += tx.len;
+	else if (tx.snd_done)
+		s->sent_len[s->sent++] = tx.snd->len;
+	if (tx.snd_done) {
+		CHECK(scenario.seqpacket || op->out == op->snd.len, "a send ended early");
+		send_ended(s, op);
+	}
+}
+
+static bool do_tx(struct side *s)
+{
+	struct item *it = &s->out[s->nout];
+
+	if (s->nout >= scenario.channel ||
+	    !exs_engine_next_tx(&s->e, scenario.piece, &tx))
+		return false;
+	s->nout++;
+	memset(it, 0, sizeof(*it));
+	it->len = tx.len;
+	if (tx.kind == EXS_TX_WRITE)
+		put_write(s, it);
+	else
+		put_message(s, it);
+	if (tx.snd)
+		count_sent(s);
+	return true;
+}
+
+/* An EAGER message: to a receive, or kept. */
+static void take_eager(struct side *o, const struct item *it, struct exs_rcv *rcv)
+{
+	u32 i, n = (it->tag >> 16) + 1;
+
+	CHECK(o->e.rp - START_POSITION == n, "eager message out of order");
+	if (!rcv) {
+		o->kept[o->nkept++] = it->len;
+		return;
+	}
+	for (i = 0; i < min_t(u64, it->len, rcv->len); i++)
+		o->recv[recv_index(o, rcv)].buf[i] = it->tag | i;
+}
+
+/* To bytes and back, as the connection layer does it. */
+static void through_the_wire(void)
+{
+	static u8 buf[EXS_WIRE_BUF_LEN];
+	u32 type = msg.type, a = msg.a, b = msg.b, c = msg.c, nsegs = msg.nsegs;
+	int len = exs_wire_put_msg(buf, sizeof(buf), &msg);
+
+	CHECK(len >= EXS_WIRE_HDR_LEN, "the wire format refuses a message");
+	memset(&msg, 0, sizeof(msg));
+	if (type == EXS_MSG_EAGER)
+		len += b;
+	CHECK(!exs_wire_get_msg(buf, len, &msg), "its parser refuses one");
+	CHECK(msg.type == type && msg.a == a && msg.b == b && msg.c == c &&
+	      msg.nsegs == nsegs, "the wire format changes a message");
+}
+
+static int arrive(struct side *o, const struct item *it)
+{
+	struct exs_rcv *rcv;
+	int err;
+
+	msg.type = it->type;
+	msg.flags = it->flags;
+	msg.credits = it->credits;
+	msg.a = it->a;
+	msg.b = it->b;
+	msg.c = it->c;
+	msg.nsegs = it->nsegs;
+	memcpy(msg.segs, it->segs, it->nsegs * sizeof(msg.segs[0]));
+	msg.data = "";
+	msg.len = it->type == EXS_MSG_EAGER ? it->len : 0;
+	if (world_wire)
+		through_the_wire();
+	err = exs_engine_rx_msg(&o->e, &msg, &rcv);
+	if (!err && it->type == EXS_MSG_EAGER)
+		take_eager(o, it, rcv);
+	return err;
+}
+
+/* Rule 7: with a receive advertised, the ring is not a way past it for ever. */
+static void check_race(struct side *o, u32 len)
+{
+	CHECK(len <= o->race, "the sender races into the ring past every advert");
+	o->race -= min(len, o->race);
+}
+
+static int arrive_write(struct side *o, const struct item *it)
+{
+	u32 len = exs_imm_len(it->a);
+	bool indirect = exs_imm_kind(it->a) == EXS_IMM_INDIRECT;
+	int err;
+
+	land(o, it);
+	if (!it->last || world_bad[0])
+		return 0;
+	CHECK(len == o->landed, "immediate of %u bytes after %u", len, o->landed);
+	if (indirect) {
+		check_race(o, len);
+		if (world_compare_phase && it->b != (o->e.pr | 1))
+			return -EPROTO;
+	}
+	o->landed = 0;
+	err = exs_engine_rx_imm(&o->e, it->a);
+	if (!indirect)
+		o->race = o->e.ring - o->e.used;
+	return err;
+}
+
+static void do_deliver(struct side *s)
+{
+	struct side *o = peer_of(s);
+	struct item it = s->out[0];
+	int err;
+
+	memmove(s->out, s->out + 1, --s->nout * sizeof(*s->out));
+	err = it.write ? arrive_write(o, &it) : arrive(o, &it);
+	CHECK(!err, "an honest peer is told -EPROTO");
+	if (it.write && !it.last)
+		return;
+	if (tight_credits())
+		o->unposted++;
+	else
+		exs_engine_reposted(&o->e);
+}
+
+static void do_ring(struct side *s)
+{
+	exs_engine_ring_ready(&s->e, scenario.ring);
+	s->race = scenario.ring;
+}
+
+/* What is owed to the peer, is under way to it, and it has: all there is. */
+static void check_credits(const struct side *s, const struct side *o)
+{
+	u32 i, n = s->e.credits.have + o->unposted + o->e.credits.owed;
+
+	for (i = 0; i < s->nout; i++)
+		n += !s->out[i].write || s->out[i].last;
+	for (i = 0; i < o->nout; i++)
+		n += o->out[i].credits;
+	n += s->e.write.snd ? 1 : 0;
+	CHECK(n == scenario.credits, "credits: %u of %u", n, scenario.credits);
+	CHECK(s->e.credits.have <= scenario.credits, "credits below zero");
+}
+
+/* Bytes of ring or eager space that data on its way will take. */
+static u32 space_in_flight(const struct side *s, const struct side *o)
+{
+	const struct exs_write *w = &s->e.write;
+	u32 i, n = 0;
+
+	for (i = 0; i < s->nout; i++) {
+		const struct item *it = &s->out[i];
+
+		if (it->write && !(it->segs[0].addr >> REGION_SHIFT))
+			n += it->nsegs ? it->len : 0;
+		else if (!it->write && it->type == EXS_MSG_EAGER)
+			n += it->len + EXS_EAGER_OVERHEAD;
+	}
+	if (scenario.seqpacket)
+		return n;
+	if (w->snd && exs_imm_kind(w->imm) == EXS_IMM_INDIRECT)
+		n += w->len - w->done;
+	return n + (o->landed_in_ring ? o->landed : 0);
+}
+
+/* No space is lost, none is there twice. */
+static void check_space(const struct side *s, const struct side *o)
+{
+	u32 i, n = s->e.space + o->e.used + o->e.freed + space_in_flight(s, o);
+	u32 total = scenario.seqpacket ? scenario.eager_space : scenario.ring;
+
+	if (!scenario.seqpacket && !s->e.peer_ring)
+		return;
+	for (i = 0; i < o->nout; i++)
+		if (!o->out[i].write)
+			n += o->out[i].c;
+	CHECK(n == total, "space: %u of %u", n, total);
+}
+
+/* Where the present phase has no advert to race past, the count begins anew. */
+static void renew_race(struct side *s, bool cancelled)
+{
+	const struct exs_rcv *head = exs_rcv_head(&s->e);
+
+	if (cancelled || !head || !(head->flags & EXS_RCV_DIRECT))
+		s->race = s->e.ring - s->e.used;
+}
+
+static void step_side(struct side *s, const struct side_plan *plan, step_t step)
+{
+	switch (step >> 16) {
+	case STEP_SEND:
+		return do_send(s, plan);
+	case STEP_RECV:
+		return do_recv(s, plan);
+	case STEP_CANCEL:
+		return do_cancel(s, step & 255);
+	case STEP_UNSEND:
+		return do_unsend(s, step & 255);
+	case STEP_SHUTDOWN:
+		s->shut = true;
+		return exs_engine_shutdown(&s->e);
+	case STEP_LEAVE:
+		return do_leave(s, step & 255);
+	case STEP_TX:
+		world_idle = !do_tx(s);
+		return;
+	case STEP_DELIVER:
+		return do_deliver(s);
+	case STEP_REPOST:
+		s->unposted--;
+		return exs_engine_reposted(&s->e);
+	case STEP_COPY:
+		return do_copy(s);
+	case STEP_COPIED:
+		return do_copied(s);
+	case STEP_READ:
+		return do_read(s, step & 255);
+	case STEP_RING:
+		return do_ring(s);
+	}
+}
+
+bool world_do(step_t step)
+{
+	u32 side = step >> 8 & 1, i;
+
+	world_bad[0] = 0;
+	world_idle = false;
+	step_side(&world.side[side], &scenario.side[side], step);
+	for (i = 0; i < 2; i++) {
+		struct side *s = &world.side[i];
+
+		take_done(s);
+		renew_race(s, i == side && step >> 16 == STEP_CANCEL);
+		while (scenario.prompt_tx && !world_bad[0] && do_tx(s))
+			;
+		take_done(s);
+	}
+	for (i = 0; i < 2 && !world_bad[0]; i++) {
+		check_credits(&world.side[i], &world.side[!i]);
+		check_space(&world.side[i], &world.side[!i]);
+	}
+	return !world_bad[0];
+}
+
+/* ---- which steps are possible ---- */
+
+struct step_list {
+	step_t *steps;
+	u32 n;
+};
+
+static void add(struct step_list *l, u32 kind, u32 side, u32 arg)
+{
+	l->steps[l->n++] = STEP(kind, side, arg);
+}
+
+static void program_steps(struct step_list *l, u32 i)
+{
+	struct side *s = &world.side[i];
+	const struct side_plan *plan = &scenario.side[i];
+	u32 j;
+
+	if (s->nsends < plan->nsends)
+		add(l, STEP_SEND, i, 0);
+	else if (plan->fin && !s->shut)
+		add(l, STEP_SHUTDOWN, i, 0);
+	if (s->nrecvs < plan->nrecvs)
+		add(l, STEP_RECV, i, 0);
+	for (j = 0; j < s->nrecvs && s->cancels < plan->cancels; j++) {
+		struct recv_op *op = &s->recv[j];
+
+		if (op->state == OP_QUEUED && !op->cancelled)
+			add(l, op->rcv.flags & EXS_RCV_READER ? STEP_LEAVE : STEP_CANCEL,
+			    i, j);
+	}
+	for (j = 0; j < s->nsends && s->send_cancels < plan->send_cancels; j++) {
+		struct send_op *op = &s->send[j];
+
+		if (op->state == OP_QUEUED && !op->cancelled &&
+		    !list_empty(&op->snd.node))
+			add(l, STEP_UNSEND, i, j);
+	}
+}
+
+static void reader_steps(struct step_list *l, u32 i, struct exs_rcv *rcv)
+{
+	u32 off, n = exs_engine_peek(&world.side[i].e, rcv, 0, &off);
+
+	n = min_t(u64, n, rcv->len - rcv->filled);
+	if (n)
+		add(l, STEP_READ, i, min(n, 255u));
+	if (n > 1)
+		add(l, STEP_READ, i, 1);
+}
+
+static void internal_steps(struct step_list *l, u32 i)
+{
+	struct side *s = &world.side[i];
+	struct exs_rcv *head = exs_rcv_head(&s->e);
+
+	if (s->nout)
+		add(l, STEP_DELIVER, i, 0);
+	if (!scenario.prompt_tx && s->nout < scenario.channel)
+		add(l, STEP_TX, i, 0);
+	if (s->unposted)
+		add(l, STEP_REPOST, i, 0);
+	if (s->e.ring_wanted)
+		add(l, STEP_RING, i, 0);
+	if (s->copying)
+		add(l, STEP_COPIED, i, 0);
+	else if (head && head->flags & EXS_RCV_READER)
+		reader_steps(l, i, head);
+	else if (head && s->e.used && !scenario.seqpacket)
+		add(l, STEP_COPY, i, 0);
+}
+
+/* @internal: how many of them happen whatever the programs do. */
+u32 world_steps(step_t *steps, u32 *internal)
+{
+	struct step_list l = { .steps = steps };
+
+	internal_steps(&l, 0);
+	internal_steps(&l, 1);
+	*internal = l.n;
+	program_steps(&l, 0);
+	program_steps(&l, 1);
+	return l.n;
+}
+
+/* ---- nothing happens any more: was all work done? ---- */
+
+static void quiet_sender(struct side *s, struct side *o)
+{
+	struct exs_snd *snd = exs_snd_head(&s->e);
+
+	CHECK(!s->e.write.snd && !s->e.answer_due, "stuck: half sent");
+	CHECK(!s->e.fin_wanted || snd || s->e.fin_sent, "stuck: FIN not sent");
+	if (!snd)
+		return;
+	CHECK(!exs_rcv_head(&o->e), "stuck: a send and a receive both wait");
+	CHECK(o->e.used || o->nkept || o->e.announced, "stuck: a send waits for nothing");
+}
+
+static void quiet_receiver(struct side *s, struct side *o)
+{
+	struct exs_rcv *rcv = exs_rcv_head(&s->e);
+	struct exs_snd *snd = exs_snd_head(&o->e);
+
+	CHECK(!s->e.cancels && !s->e.revoke_out, "stuck: a cancel waits");
+	CHECK(!rcv || !s->e.used, "stuck: bytes not copied");
+	CHECK(!rcv || !s->e.fin_rcvd, "stuck: a receive after FIN");
+	if (s->e.announced)
+		CHECK(snd && snd->len == s->e.announced_len, "a stale announcement");
+}
+
+bool world_quiescent_ok(void)
+{
+	u32 i;
+
+	world_bad[0] = 0;
+	for (i = 0; i < 2; i++) {
+		quiet_sender(&world.side[i], &world.side[!i]);
+		quiet_receiver(&world.side[i], &world.side[!i]);
+	}
+	return !world_bad[0];
+}
+
+void world_start(void)
+{
+	struct exs_hello hello = {
+		.socktype = scenario.seqpacket ? EXS_WIRE_SEQPACKET : EXS_WIRE_STREAM,
+		.credits = scenario.credits,
+		.max_adverts = scenario.adverts,
+		.max_segs = EXS_HELD_SEGS_MAX,
+		.eager_space = scenario.eager_space,
+	};
+	struct exs_engine_config config = {
+		.ours = hello, .peer = hello, .eager_max = scenario.eager_max,
+	};
+	u32 i;
+
+	memset(&world, 0, sizeof(world));
+	world_bad[0] = 0;
+	for (i = 0; i < 2; i++) {
+		struct exs_engine *e = &world.side[i].e;
+
+		exs_engine_init(e, &config);
+		e->sp = START_POSITION;
+		e->rp = START_POSITION;
+		if (scenario.seqpacket)
+			continue;
+		e->ps = START_PHASE;
+		e->pr = START_PHASE;
+	}
+}

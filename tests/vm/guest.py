@@ -1,0 +1,397 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Guests for the tests: boots QEMU, runs commands in it through the agent, freezes, unplugs and kills it.
+
+    with Guest("6.12") as g:                 one machine, rxe on a dummy netdev; kind="ns": also siw between namespaces
+        g.run("rping -c ...")                waits; returns a Run with .status and .output
+        server = g.start("exs-cp --listen ...")
+        server.wait_for("listening")         a line of its output, as a regular expression
+        server.kill()
+    with Pair("6.12") as (a, b):             two machines on a wire, rxe on a virtio NIC
+        a.freeze(), a.thaw(), a.set_link(False), a.kill()
+
+Every wait has a limit and ends early with an exception when the guest dies.
+"""
+import base64
+import contextlib
+import fcntl
+import json
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+
+import kernellog
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+TOP = os.path.dirname(os.path.dirname(HERE))
+BUILD = os.environ.get("EXS_BUILD") or os.path.join(TOP, "build")
+BOOT_LIMIT = 300
+# Of a report, what helps nobody: registers, code, and stale return addresses.
+NOISE = re.compile(r"\] +(\? |(R[0-9A-DS][0-9XIPS]|[CDF]S|CR\d|PKRU|Code): )")
+# The checkers cost memory: KASAN an eighth, a quarantine, and redzones.
+MEMORY = {"one": 2048, "debug": 4096, "pair": 1536}
+
+
+def terminated(*_):
+    """Leaves through every finally and with: a machine whose harness was told to end must not go on."""
+    sys.exit(128 + signal.SIGTERM)
+
+
+signal.signal(signal.SIGTERM, terminated)
+
+
+class GuestDied(Exception):
+    """QEMU ended: panic, kill or power-off."""
+
+
+class Timeout(Exception):
+    """A wait reached its limit."""
+
+
+def kernel(name, what):
+    """tests/vm/kernel's answer: release, image or kdir."""
+    return subprocess.run([f"{HERE}/kernel", name, what], check=True, text=True, stdout=subprocess.PIPE).stdout.strip()
+
+
+class Skip(Exception):
+    """Raised by a test: it cannot run here, for the reason given."""
+
+
+class Run:
+    """A command in a guest, running or ended."""
+
+    def __init__(self, guest, ident, command, echo):
+        self.guest, self.id, self.command = guest, ident, command
+        self.echo = echo
+        self.data = b""
+        self.status = None
+
+    @property
+    def output(self):
+        return self.data.decode(errors="replace")
+
+    def wait(self, timeout=60):
+        """The exit status (128 + n for signal n)."""
+        self.guest.wait_until(lambda: self.status is not None, timeout, f"the end of: {self.command}")
+        return self.status
+
+    def wait_for(self, pattern, timeout=60):
+        """Waits until the output matches; an end without a match is an error."""
+        found = lambda: re.search(pattern, self.output, re.MULTILINE)
+        self.guest.wait_until(lambda: found() or self.status is not None, timeout, f"{pattern!r} from: {self.command}")
+        if not found():
+            raise AssertionError(f"{self.command}: ended with {self.status} before {pattern!r}:\n{self.output}")
+        return found()
+
+    def signal(self, number):
+        self.guest.send(op="signal", id=self.id, signal=int(number))
+
+    def kill(self, timeout=60):
+        self.signal(signal.SIGKILL)
+        return self.wait(timeout)
+
+    def send(self, data):
+        """Types into the command's terminal."""
+        self.guest.send(op="input", id=self.id, data=base64.b64encode(data).decode())
+
+
+class Guest:
+    """One virtual machine."""
+
+    def __init__(self, kernel_name, name="one", wire=None, module=True, params="", kind="one", logs=None, memory=None,
+                 processors=None):
+        self.kernel, self.name = kernel_name, name
+        self.release = kernel(kernel_name, "release")
+        self.logs = logs or os.path.join(BUILD, "logs")
+        self.processors = processors or (1 if wire else 2)
+        self.memory = memory or MEMORY["debug" if kernel_name == "debug" else "pair" if wire else "one"]
+        self.log = []                           # kernel log lines
+        self.runs, self.next_id, self.synced = {}, 0, set()
+        self.dead = self.ready = self.killed = False
+        # Everything takes longer under the checkers; programs see the factor in EXS_SLOW.
+        self.slow = 4 if kernel_name == "debug" else 1
+        self.changed = threading.Condition()
+        self.qmp_lock = threading.Lock()
+        self.wire = wire.dup() if wire else None
+        self.boot(wire)
+        try:
+            self.wait_until(lambda: self.ready, BOOT_LIMIT, "the boot")
+            self.setup(kind)
+            if module:
+                self.load_module(params)
+        except BaseException:
+            self.close()
+            raise
+
+    # -- starting and ending
+
+    def boot(self, wire):
+        base = self.claim_logs()
+        self.console = base + ".console"
+        initramfs = os.path.join(BUILD, "vm", f"initramfs-{self.release}-{os.path.basename(base)}")
+        subprocess.run([f"{HERE}/initramfs", self.release, initramfs], check=True)
+        self.agent, agent = socket.socketpair()
+        self.monitor, monitor = socket.socketpair()
+        fds = [agent.fileno(), monitor.fileno()] + ([wire.fileno()] if wire else [])
+        self.qemu = subprocess.Popen(
+            self.qemu_command(initramfs, *fds), pass_fds=fds, stdin=subprocess.DEVNULL,
+            stdout=open(base + ".qemu", "w", encoding="utf-8"), stderr=subprocess.STDOUT, start_new_session=True)
+        for end in agent, monitor:
+            end.close()
+        self.reader = threading.Thread(target=self.read_agent, daemon=True)
+        self.reader.start()
+        self.qmp_stream = self.monitor.makefile("rw", encoding="utf-8")
+
+    def claim_logs(self):
+        """The first name for the logs that no other machine is using just now."""
+        os.makedirs(self.logs, exist_ok=True)
+        for suffix in ("", *(f"-{n}" for n in range(2, 100))):
+            base = os.path.join(self.logs, f"{self.kernel}-{self.name}{suffix}")
+            self.log_file = open(base + ".log", "a", encoding="utf-8", buffering=1)
+            try:
+                fcntl.flock(self.log_file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                self.log_file.close()
+                continue
+            self.log_file.truncate(0)
+            return base
+        raise RuntimeError(f"too many machines at once: {self.logs}")
+
+    def qemu_command(self, initramfs, agent, monitor, wire=None):
+        share = "security_model=none,readonly=on,multidevs=remap"
+        command = [
+            "qemu-system-x86_64", "-nodefaults", "-no-user-config", "-display", "none", "-no-reboot",
+            "-accel", os.environ.get("EXS_ACCEL", "tcg,thread=multi"), "-cpu", "max,la57=off,erms=off",
+            # ERMS is what a processor says that copies fast byte by byte; this one takes a round of its own for each.
+            # Sockets, because the debug kernel counts processors in the MP table, which lists no cores.
+            "-smp", f"{self.processors},sockets={self.processors}", "-m", str(self.memory),
+            "-kernel", kernel(self.kernel, "image"), "-initrd", initramfs,
+            "-append", "console=ttyS0 loglevel=5 panic=-1 oops=panic log_buf_len=4M mitigations=off "
+                       "net.ifnames=0 tsc=reliable no_timer_check rcupdate.rcu_cpu_stall_timeout=120 kasan_multi_shot",
+            "-chardev", f"file,id=console,path={self.console}", "-serial", "chardev:console",
+            "-virtfs", f"local,path=/,mount_tag=host,{share}",
+            "-virtfs", f"local,path={TOP},mount_tag=exs,{share}",
+            "-device", "virtio-rng-pci", "-device", "virtio-serial-pci",
+            "-chardev", f"socket,id=agent,fd={agent}", "-device", "virtserialport,chardev=agent,name=exs.agent",
+            "-chardev", f"socket,id=qmp,fd={monitor}", "-mon", "chardev=qmp,mode=control",
+        ]
+        if wire:
+            mac = f"52:54:00:77:01:0{'ab'.index(self.name) + 1}"
+            command += ["-netdev", f"socket,id=wire,fd={wire}",
+                        "-device", f"virtio-net-pci,netdev=wire,id=nic,mac={mac},host_mtu=9000"]
+        return command
+
+    def setup(self, kind):
+        """Network and RDMA devices, as tests/vm/setup describes them."""
+        kind = self.name if self.name in ("a", "b") else kind
+        if kind != "none":
+            self.check(f"tests/vm/setup {kind}", timeout=BOOT_LIMIT)
+
+    def load_module(self, params=""):
+        self.check(f"insmod build/{self.release}/exs.ko {params}")
+
+    def close(self):
+        """Ends the machine; nothing in it is worth a shutdown."""
+        self.kill()
+        if self.wire:
+            with contextlib.suppress(OSError):
+                self.wire.shutdown(socket.SHUT_RDWR)    # swallow() ends
+            self.wire.close()
+        for file in self.agent, self.monitor, self.log_file:
+            file.close()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.close()
+
+    # -- commands
+
+    def start(self, command, user="root", pty=None, env=None, echo=None):
+        """Starts a command; echo is called with every piece of its output."""
+        with self.changed:
+            self.next_id += 1
+            run = self.runs[self.next_id] = Run(self, self.next_id, command, echo)
+        self.send(op="run", id=run.id, command=command, user=user, pty=pty, env={"EXS_SLOW": str(self.slow), **(env or {})})
+        return run
+
+    def run(self, command, timeout=60, **how):
+        """Runs a command to its end, or kills it at the limit and raises Timeout."""
+        run = self.start(command, **how)
+        try:
+            run.wait(timeout)
+        except Timeout:
+            run.kill()
+            raise
+        return run
+
+    def check(self, command, timeout=60, **how):
+        """Like run, but a failure is an error; returns the output."""
+        run = self.run(command, timeout, **how)
+        if run.status:
+            raise AssertionError(f"{self.name}: {command}: exit status {run.status}\n{run.output}")
+        return run.output
+
+    def log_mark(self, timeout=60):
+        """Where the kernel log ends now."""
+        with self.changed:
+            self.next_id += 1
+            ident = self.next_id
+        self.send(op="sync", id=ident)
+        self.wait_until(lambda: ident in self.synced, timeout, "the kernel log")
+        return len(self.log)
+
+    # -- mishaps
+
+    def qmp(self, execute, **arguments):
+        with self.qmp_lock:
+            if not getattr(self, "qmp_ready", False):
+                self.qmp_ready = True
+                self.qmp_stream.readline()      # the greeting
+                self.qmp_exchange("qmp_capabilities")
+            return self.qmp_exchange(execute, **arguments)
+
+    def qmp_exchange(self, execute, **arguments):
+        self.qmp_stream.write(json.dumps({"execute": execute, "arguments": arguments}) + "\n")
+        self.qmp_stream.flush()
+        while True:
+            reply = json.loads(self.qmp_stream.readline() or '{"error": "QEMU ended"}')
+            if "error" in reply:
+                raise GuestDied(f"{self.name}: {execute}: {reply['error']}")
+            if "return" in reply:
+                return reply["return"]
+
+    def freeze(self):
+        """Stops the processors; to the peer the machine is silent."""
+        self.qmp("stop")
+
+    def thaw(self):
+        self.qmp("cont")
+
+    def set_link(self, up):
+        """Plugs the cable, or pulls it."""
+        self.qmp("set_link", name="nic", up=up)
+
+    def kill(self):
+        """Power failure."""
+        first, self.killed = not self.killed, True
+        if self.qemu.poll() is None:
+            self.qemu.kill()
+        self.qemu.wait()
+        if self.wire and first:
+            threading.Thread(target=self.swallow, daemon=True).start()
+        self.reader.join(10)                    # so that everybody knows at once
+
+    def swallow(self):
+        """What is sent to a machine that is no more gets lost, rather than stuck in the sender's network device."""
+        with contextlib.suppress(OSError):
+            self.wire.setblocking(True)         # QEMU has changed that
+            while self.wire.recv(1 << 16):
+                pass
+
+    # -- the agent's messages
+
+    def send(self, **message):
+        try:
+            self.agent.sendall(json.dumps(message).encode() + b"\n")
+        except OSError as error:
+            raise GuestDied(f"{self.name}: {error}") from error
+
+    def read_agent(self):
+        try:
+            with self.agent.makefile("rb") as stream:
+                for line in stream:
+                    self.dispatch(json.loads(line))
+        except (OSError, ValueError):
+            pass
+        with self.changed:
+            self.dead = True
+            self.changed.notify_all()
+
+    def dispatch(self, message):
+        with self.changed:
+            run = self.runs.get(message.get("id"))
+            match message["op"]:
+                case "hello":
+                    self.ready = True
+                case "output":
+                    data = base64.b64decode(message["data"])
+                    run.data += data
+                    if run.echo:
+                        run.echo(data)
+                case "exit":
+                    run.status = message["status"]
+                    del self.runs[run.id]
+                case "log":
+                    self.log.append(message["text"])
+                    self.log_file.write(message["text"] + "\n")
+                case "synced":
+                    self.synced.add(message["id"])
+            self.changed.notify_all()
+
+    def wait_until(self, condition, timeout, what):
+        timeout *= self.slow
+        deadline = time.monotonic() + timeout
+        with self.changed:
+            while not condition():
+                if self.dead:
+                    raise GuestDied(f"{self.name}: the guest ended while waiting for {what}\n{self.last_words()}")
+                left = deadline - time.monotonic()
+                if left <= 0:
+                    raise Timeout(f"{self.name}: timeout after {timeout} s, waiting for {what}")
+                self.changed.wait(left)
+
+    def last_words(self, lines=40):
+        """What the console says of the end: the first report and its trace; else the last lines."""
+        with open(self.console, encoding="utf-8", errors="replace") as file:
+            text = file.read().splitlines()
+        found = kernellog.reports(text)
+        said = [line for line in found[0].text.splitlines() if not NOISE.search(line)][:lines] if found else text[-lines:]
+        return "\n".join(said) + "\n"
+
+
+class Pair:
+    """Two machines, a and b, joined by a wire."""
+
+    def __init__(self, kernel_name, **how):
+        self.wires = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
+        self.guests, errors = {}, []
+
+        def boot(name, wire):
+            try:
+                self.guests[name] = Guest(kernel_name, name, wire, **how)
+            except Exception as error:          # pylint: disable=broad-except
+                errors.append(error)
+
+        threads = [threading.Thread(target=boot, args=pair) for pair in zip("ab", self.wires)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        for wire in self.wires:
+            wire.close()
+        if errors:
+            self.close()
+            raise errors[0]
+        self.a, self.b = self.guests["a"], self.guests["b"]
+
+    def close(self):
+        for guest in self.guests.values():
+            guest.close()
+
+    def __enter__(self):
+        return self.a, self.b
+
+    def __exit__(self, *_):
+        self.close()
+
+
+def terminal_echo(data):
+    """Passes a guest's output on as it is."""
+    sys.stdout.buffer.write(data)
+    sys.stdout.buffer.flush()
