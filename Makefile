@@ -1,0 +1,128 @@
+# SPDX-License-Identifier: GPL-2.0
+# AF_EXS: "make help" tells what there is.
+
+KDIR	?= /lib/modules/$(shell uname -r)/build
+KERNEL	?= 6.12
+PREFIX	?= /usr/local
+FILE	?=
+TESTS	?=
+BUILD	:= $(CURDIR)/build
+export BUILD PREFIX DESTDIR KDIR
+
+MAKEFLAGS += --no-print-directory
+stock	:= 6.1 6.12
+kdir	 = $$(tests/vm/kernel $(1) kdir)
+
+.PHONY: all
+all: lib tools ## library, tools, and the module if the running kernel's headers are there
+	@if [ -e "$(KDIR)/Makefile" ]; then scripts/build-module "$(KDIR)"; \
+	else echo "No headers in $(KDIR): module not built (make modules KDIR=...)"; fi
+
+##@ Building
+.PHONY: deps modules stock-modules debug-kernel debug-modules lib tools examples tests
+deps: ## install what is missing of everything below (apt-get)
+	@scripts/deps build vm debug lint library
+
+modules: deps-build ## exs.ko for KDIR=..., in build/RELEASE/
+	@scripts/build-module "$(KDIR)"
+
+stock-modules: deps-build deps-vm ## exs.ko for Debian's 6.1 and 6.12
+	@set -e; for k in $(stock); do scripts/build-module $(call kdir,$$k); done
+
+debug-kernel: deps-build deps-debug ## the kernel with all the checkers, about 6 minutes the first time
+	@tests/debug-kernel/build > /dev/null
+
+debug-modules: debug-kernel ## exs.ko and exs_kunit.ko for it
+	@scripts/build-module $$(tests/debug-kernel/build)
+
+lib: deps-build ## libexs.so.1 and libexs.a, in build/lib/
+	@$(MAKE) -C lib BUILD=$(BUILD)
+
+tools: lib ## exs-cp, in build/tools/
+	@$(MAKE) -C tools BUILD=$(BUILD)
+
+# With what "make install" puts there, installed anew when the library has changed.
+stage	:= $(BUILD)/stage
+staged	:= $(stage)/lib/pkgconfig/exs.pc
+examples: lib ## programs of the programmer's guide, in build/examples/
+	@if [ -n "$$(find $(BUILD)/lib/libexs.so.1.0 lib/include lib/exs.pc.in -newer $(staged) 2>&1)" ]; then \
+		rm -rf $(BUILD)/examples; \
+		$(MAKE) -s -C lib install BUILD=$(BUILD) PREFIX=$(stage) LIBDIR=$(stage)/lib DESTDIR=; fi
+	@PKG_CONFIG_PATH=$(dir $(staged)) $(MAKE) -s -C Documentation/examples OUT=$(BUILD)/examples CFLAGS="-O2 -g -Werror"
+
+tests: lib tools examples deps-vm ## programs of the end-to-end tests, in build/tests/
+	@$(MAKE) -C tests/e2e BUILD=$(BUILD)
+
+.PHONY: deps-build deps-vm deps-debug deps-lint deps-library
+deps-build deps-vm deps-debug deps-lint deps-library: deps-%:
+	@scripts/deps $*
+
+##@ Checking
+.PHONY: check check-proto check-lib check-kunit check-e2e check-debug check-vms lint
+check: ## everything below, with a total
+	@tests/check lint check-proto check-lib check-kunit check-vms
+
+lint: deps-build deps-vm deps-lint ## W=1, sparse, checkpatch, kernel-doc, manual pages, SPDX
+	@tests/lint
+
+check-proto: deps-build ## protocol engine in user space: model, fuzz, sanitizers
+	@$(MAKE) -C tests/proto check BUILD=$(BUILD)
+
+check-lib: deps-build deps-library ## libexs against a pretended kernel, under sanitizers; make install
+	@$(MAKE) -C tests/lib check BUILD=$(BUILD)
+
+check-kunit: debug-modules deps-vm ## KUnit in the debug kernel
+	@tests/run-kunit
+
+check-e2e: tests stock-modules ## end to end on 6.1 and 6.12; TESTS=PATTERN selects
+	@tests/run $(addprefix --kernel ,$(stock)) $(TESTS)
+
+check-debug: tests debug-modules ## the same under KASAN, lockdep, kmemleak, ..., rxe and siw
+	@tests/run --kernel debug $(TESTS)
+
+check-vms: tests stock-modules debug-modules ## these two at the same time, as a machine mostly waits for another
+	@tests/check --together check-e2e check-debug
+
+##@ Using
+.PHONY: vm vm2 demo bench
+ifeq ($(KERNEL),debug)
+vm-modules: debug-modules
+else
+vm-modules: deps-build deps-vm
+	@scripts/build-module $(call kdir,$(KERNEL))
+endif
+.PHONY: vm-modules
+
+vm: vm-modules tools ## a shell in a virtual machine with exs.ko and rxe; KERNEL=6.12|6.1|debug
+	@tests/vm/vm $(KERNEL)
+
+vm2: vm-modules tools ## a shell in the first of two machines on a wire
+	@tests/vm/vm --pair $(KERNEL)
+
+demo: vm-modules tools ## copy a file between two machines; FILE=...
+	@tests/demo $(KERNEL) $(FILE)
+
+bench: tests stock-modules ## figures beside raw verbs, as ratios
+	@tests/bench $(KERNEL)
+
+##@ Installing
+.PHONY: install uninstall clean distclean help
+parts := lib tools Documentation/man
+
+install: all ## library, tools, manual pages, and the module for KDIR; PREFIX=/usr/local DESTDIR=
+	@set -e; for p in $(parts); do $(MAKE) -C $$p install; done
+	@scripts/install
+
+uninstall: ## what install has put there, and the module for every kernel; PREFIX, DESTDIR as then
+	@set -e; for p in $(parts); do $(MAKE) -C $$p uninstall; done
+	@scripts/install --remove
+
+clean: ## everything built except the debug kernel
+	@find build -mindepth 1 -maxdepth 1 ! -name debug-kernel -exec rm -rf {} + 2> /dev/null || true
+
+distclean: ## everything built
+	@rm -rf build
+
+help: ## this
+	@awk 'BEGIN { FS = ":.*##" } /^##@/ { print "\n" substr($$0, 5) } \
+		/^[a-z0-9-]+:.*##/ { printf "  make %-14s %s\n", $$1, $$2 }' Makefile
