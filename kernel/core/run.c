@@ -28,13 +28,38 @@ static void exs_run_fail(struct exs_conn *conn, int err)
 	spin_lock(&conn->lock);
 }
 
+#define EXS_REPORT(stat, counter) do {						\
+	if (now->stat != old->stat)						\
+		exs_count(counter, now->stat - old->stat);			\
+} while (0)
+
+/* Before a program hears of it. */
+static void exs_run_report(struct exs_conn *conn)
+{
+	const struct exs_engine_stats *now = &conn->engine.stats;
+	const struct exs_engine_stats *old = &conn->reported;
+
+	lockdep_assert_held(&conn->lock);
+	EXS_REPORT(direct_bytes, direct_tx_bytes);
+	EXS_REPORT(indirect_bytes, indirect_tx_bytes);
+	EXS_REPORT(eager_bytes, eager_tx_bytes);
+	EXS_REPORT(adverts_sent, adverts_tx);
+	EXS_REPORT(adverts_dropped, adverts_dropped);
+	EXS_REPORT(phases, phase_switches);
+	EXS_REPORT(revokes, revokes);
+	EXS_REPORT(credit_stalls, credit_stalls);
+	EXS_REPORT(ring_stalls, ring_stalls);
+	conn->reported = *now;
+}
+
 /* Counts a piece of a send before it is posted: its completion may be quick. */
-static void exs_run_account(struct exs_tx *tx)
+static void exs_run_account(struct exs_conn *conn, const struct exs_tx *tx)
 {
 	struct exs_xfer *x;
 
 	if (tx->kind != EXS_TX_WRITE && tx->kind != EXS_TX_EAGER)
 		return;
+	exs_run_report(conn);
 	x = exs_snd_xfer(tx->snd);
 	x->tx_pending++;
 	if (tx->snd_done) {
@@ -53,7 +78,7 @@ static void exs_run_transmit(struct exs_conn *conn)
 	lockdep_assert_held(&conn->lock);
 	while (conn->state == EXS_CONN_UP && ep->ops->room(ep) &&
 	       exs_engine_next_tx(&conn->engine, ep->max_piece, tx)) {
-		exs_run_account(tx);
+		exs_run_account(conn, tx);
 		err = ep->ops->post(ep, tx);
 		if (err)
 			break;
@@ -325,29 +350,6 @@ static void exs_run_closed(struct exs_conn *conn)
 	spin_lock(&conn->lock);
 }
 
-#define EXS_REPORT(stat, counter) do {						\
-	if (now->stat != old->stat)						\
-		exs_count(counter, now->stat - old->stat);			\
-} while (0)
-
-static void exs_run_report(struct exs_conn *conn)
-{
-	const struct exs_engine_stats *now = &conn->engine.stats;
-	const struct exs_engine_stats *old = &conn->reported;
-
-	lockdep_assert_held(&conn->lock);
-	EXS_REPORT(direct_bytes, direct_tx_bytes);
-	EXS_REPORT(indirect_bytes, indirect_tx_bytes);
-	EXS_REPORT(eager_bytes, eager_tx_bytes);
-	EXS_REPORT(adverts_sent, adverts_tx);
-	EXS_REPORT(adverts_dropped, adverts_dropped);
-	EXS_REPORT(phases, phase_switches);
-	EXS_REPORT(revokes, revokes);
-	EXS_REPORT(credit_stalls, credit_stalls);
-	EXS_REPORT(ring_stalls, ring_stalls);
-	conn->reported = *now;
-}
-
 static void exs_run_wake(struct exs_conn *conn)
 	__must_hold(&conn->lock)
 {
@@ -406,12 +408,12 @@ static void exs_run_once(struct exs_conn *conn)
 		exs_run_transmit(conn);
 		exs_run_revokes(conn);
 	}
+	exs_run_report(conn);
 	exs_run_finish(conn);
 	exs_run_drained(conn);
 	exs_run_flushed(conn);
 	exs_run_orphan(conn);
 	exs_run_closed(conn);
-	exs_run_report(conn);
 	exs_run_wake(conn);
 }
 
