@@ -255,6 +255,7 @@ bool exs_queue_post(struct exs_queue *q, struct exs_op *op, struct exs_cqe *cqe)
 
 void exs_queue_timed_out(struct exs_queue *q, const struct exs_cqe *cqe)
 {
+	exs_count(ops_timed_out, 1);
 	exs_queue_write(q, cqe);
 	q->timed_out++;
 	exs_queue_notify_locked(q);

@@ -114,10 +114,8 @@ static void exs_timeout_work(struct work_struct *work)
 	spin_unlock(&q->lock);
 	if (!again)
 		exs_op_put(op);
-	if (told) {
-		exs_count(ops_timed_out, 1);
+	if (told)
 		exs_queue_notify(q);
-	}
 	exs_queue_put(q);
 }
 
