@@ -368,9 +368,15 @@ __poll_t exs_sock_events(struct exs_sock *xs)
 
 static __poll_t exs_poll_connected(struct exs_sock *xs)
 {
+	__poll_t mask;
+
 	exs_sock_error_before(xs);
 	sk_set_bit(SOCKWQ_ASYNC_NOSPACE, &xs->sk);
-	return exs_sock_events(xs);
+	mask = exs_sock_events(xs);
+	/* The connection may have ended only now: SO_ERROR has to know it, too. */
+	if (mask & EPOLLERR)
+		exs_sock_publish_error(xs);
+	return mask;
 }
 
 static __poll_t exs_poll(struct file *file, struct socket *sock, poll_table *wait)
@@ -387,7 +393,8 @@ static __poll_t exs_poll(struct file *file, struct socket *sock, poll_table *wai
 		mask = exs_poll_connected(xs);
 		break;
 	case EXS_CONNECTING:
-		break;
+		/* Its error, if there is one already, comes with the hang-up. */
+		return 0;
 	default:
 		mask = EPOLLOUT | EPOLLWRNORM | EPOLLHUP;
 		if (READ_ONCE(sk->sk_shutdown) & RCV_SHUTDOWN)
