@@ -210,9 +210,11 @@ static void accept_flags(void)
 static void accept_ready(void)
 {
 	exs_qhandle_t q = queue_new(4);
-	int fd = listener(4), a = client_of(fd), b = client_of(fd);
+	int fd = listener(4), a = client_of(fd), b;
 
+	/* Each is ready when its first message has come: the second is not to overtake the first. */
 	wait_io(fd, POLLIN);
+	b = client_of(fd);
 	must(exs_accept(fd, NULL, 0, q, 1));
 	must(exs_accept(fd, NULL, 0, q, 2));
 	talk(a, accepted(q, 1, fd));

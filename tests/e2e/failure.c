@@ -23,8 +23,8 @@ struct load {
 	exs_qhandle_t q;
 };
 
-/* Many large operations in both directions, of which the peer will serve none, some or all. */
-static void load_start(struct load *l, int fd)
+/* Large operations, @ops in each direction, of which the peer will serve none, some or all. */
+static void load_some(struct load *l, int fd, int ops)
 {
 	int i;
 
@@ -32,10 +32,15 @@ static void load_start(struct load *l, int fd)
 	l->buf = pages(2 * PIECE);
 	l->m = region_new(l->buf, 2 * PIECE, 0);
 	l->q = queue_new(2 * OPS);
-	for (i = 0; i < OPS; i++) {
+	for (i = 0; i < ops; i++) {
 		start_recv(fd, l->buf, PIECE, MSG_WAITALL, l->q, i, l->m);
 		start_send(fd, l->buf + PIECE, PIECE, l->q, OPS + i, l->m);
 	}
+}
+
+static void load_start(struct load *l, int fd)
+{
+	load_some(l, fd, OPS);
 }
 
 static bool allowed(int err)
@@ -76,13 +81,20 @@ static int load_end(struct load *l)
 	return good;
 }
 
+struct peer {
+	struct pair p;
+	struct pipe_pair go;
+};
+
+/* It serves half of what the other side asks for: the kernel would do all of it while this process does nothing. */
 static void peer_works(void *arg)
 {
-	struct pair *p = arg;
+	struct peer *peer = arg;
 	struct load l;
 
-	close(p->c);
-	load_start(&l, p->s);
+	close(peer->p.c);
+	hear(peer->go.rd);
+	load_some(&l, peer->p.s, OPS / 2);
 	/* Some have ended, some are under way. */
 	event_next(l.q);
 	event_next(l.q);
@@ -91,19 +103,24 @@ static void peer_works(void *arg)
 
 static void peer_killed(void)
 {
+	struct peer peer = { .go = pipe_open() };
+	int fd, good;
 	struct load l;
-	struct pair p;
 	pid_t pid;
 
-	pair_open(&p);
-	pid = spawn(peer_works, &p);
-	close(p.s);
-	load_start(&l, p.c);
+	pair_open(&peer.p);
+	fd = peer.p.c;
+	pid = spawn(peer_works, &peer);
+	close(peer.p.s);
+	load_start(&l, fd);
+	/* Only now, as nothing can be sent to a peer that is dead already. */
+	tell(peer.go.wr, 1);
 	check(WIFSIGNALED(reap(pid)), "the peer was not killed");
-	check(load_end(&l) < 2 * OPS, "all operations succeeded without a peer");
+	good = load_end(&l);
+	check(good < 2 * OPS, "all operations succeeded without a peer");
 	/* The socket says why, or that it is over. */
-	poll_wait(p.c, POLLIN);
-	check(send(p.c, "x", 1, MSG_NOSIGNAL) < 0, "send to a dead peer succeeds");
+	poll_wait(fd, POLLIN);
+	check(send(fd, "x", 1, MSG_NOSIGNAL) < 0, "send to a dead peer succeeds");
 }
 
 static void peer_works_plain(void *arg)
@@ -143,7 +160,8 @@ static void peer_does_not_read(void)
 	struct pair p;
 	size_t sent;
 
-	write_sysctl("stall_timeout", 4000);
+	/* Half of it is for each answer, which may be a while on its way. */
+	write_sysctl("stall_timeout", 12000);
 	pair_open(&p);
 	sent = send_until_full(p.c, 1);
 	wait_delta("stall_probes", 2);

@@ -12,9 +12,17 @@ loaded()
 	[ -d /sys/module/exs ]
 }
 
+unused()
+{
+	[ "$(cat /sys/module/exs/refcnt)" = 0 ]
+}
+
+# What is gone may hold the module for a moment more.
 unload()
 {
-	! loaded || rmmod exs
+	loaded || return 0
+	wait_for "the module to be unused" unused
+	rmmod exs
 }
 
 reload()
@@ -44,7 +52,7 @@ case_loops_with_work()
 		must "$TESTS/transfer" direct@stream direct@seqpacket
 		must "$TESTS/queue" process_killed@stream
 	done
-	must rmmod exs
+	must unload
 }
 
 case_in_use_refused()
@@ -129,6 +137,7 @@ case_device_and_module()
 	for i in 1 2 3; do
 		reload
 		must "$TESTS/sockets" connect_blocking@stream
+		wait_for "the module to be unused" unused
 		rdma link delete rxe0 &
 		must rmmod exs
 		wait $!

@@ -342,6 +342,7 @@ static void epoll_edge(void)
 	check(epoll_next(ep, limit_ms()) & EPOLLIN, "no edge at the end of data");
 }
 
+/* At the end that was accepted: that the other one is connected a worker may tell, as an edge, afterwards. */
 static void epoll_edge_write(void)
 {
 	struct pair p;
@@ -349,12 +350,12 @@ static void epoll_edge_write(void)
 	int ep;
 
 	pair_open(&p);
-	ep = epoll_of(p.c, EPOLLOUT | EPOLLET);
+	ep = epoll_of(p.s, EPOLLOUT | EPOLLET);
 	must_be(epoll_next(ep, limit_ms()), EPOLLOUT);
 	must_be(epoll_next(ep, 0), 0);
-	n = send_until_full(p.c, 1);
+	n = send_until_full(p.s, 1);
 	epoll_next(ep, 0);	/* room that came and went while filling */
-	recv_all(p.s, 1, 0, n);
+	recv_all(p.c, 1, 0, n);
 	must_be(epoll_next(ep, limit_ms()) & EPOLLOUT, EPOLLOUT);
 }
 

@@ -26,6 +26,10 @@ def ended(run, pattern=LOST):
     assert run.wait(LIMIT) == 0, f"exit status {run.status}:\n{run.output}"
 
 
+def lines(run, pattern):
+    return len(re.findall(pattern, run.output, re.MULTILINE))
+
+
 def receive(b):
     receiver = b.start(f"exs-cp --listen --keep -b {B} /run/exs/works")
     receiver.wait_for("listening on")
@@ -80,8 +84,9 @@ def frozen_for_a_moment(a, b, kind):
     client, server = start_load(a, b, kind)
     b.freeze()
     b.thaw()
-    seen = len(re.findall("^events", client.output, re.MULTILINE))
-    client.wait_for(rf"(?s)(^events.*){{{seen + 2}}}", LIMIT)
+    seen = lines(client, "^events")
+    a.wait_until(lambda: lines(client, "^events") >= seen + 2 or client.status is not None, LIMIT, "more events")
+    assert client.status is None, client.output
     server.kill()
     ended(client)
 
@@ -157,8 +162,8 @@ except OSError as e:
 
 def peer_frozen_idle(a, b, kind):
     """SO_KEEPALIVE tells both that the other is gone."""
-    for machine in a, b:
-        machine.check("echo 3000 > /proc/sys/net/exs/stall_timeout")
+    # Not b: would it lose patience before it is frozen, that were another end for a.
+    a.check("echo 3000 > /proc/sys/net/exs/stall_timeout")
     server = b.start(f"python3 -c '{IDLE}' serve {kind}")
     server.wait_for("^listening$")
     client = a.start(f"python3 -c '{IDLE}' connect {kind}")
@@ -169,8 +174,7 @@ def peer_frozen_idle(a, b, kind):
         ended(client, "^ended ETIMEDOUT$")
     finally:
         b.thaw()
-        for machine in a, b:
-            machine.check("echo 20000 > /proc/sys/net/exs/stall_timeout")
+        a.check("echo 20000 > /proc/sys/net/exs/stall_timeout")
     ended(server)
     works(a, b)
 
@@ -252,6 +256,11 @@ def sent(machine):
     return sum(int(n) for n in re.findall(r"^(?:direct|indirect|eager)_tx_bytes (\d+)$", text, re.MULTILINE))
 
 
+def stop_half_way(b):
+    """The receiver has some of the file, and takes no more: the sender cannot come to its end."""
+    b.check("until [ -s /run/exs/out/.file.part ]; do sleep 0.05; done; kill -STOP $(pidof exs-cp)", LIMIT)
+
+
 def copy_broken_and_resumed(a, b):
     """The sender dies half way: nothing under the final name; the next one sends the rest only."""
     total = 67108864
@@ -260,8 +269,9 @@ def copy_broken_and_resumed(a, b):
     receiver = b.start(f"exs-cp --listen --keep -b {B} /run/exs/out")
     receiver.wait_for("listening on")
     sender = a.start(f"exs-cp /run/exs/file {B}")
-    b.check("until [ -s /run/exs/out/.file.part ]; do sleep 0.05; done", LIMIT)
+    stop_half_way(b)
     sender.kill()
+    receiver.signal(signal.SIGCONT)
     b.check("[ ! -e /run/exs/out/file ]")
     before = sent(a)
     a.check(f"exs-cp /run/exs/file {B}", LIMIT)
@@ -277,7 +287,7 @@ def copy_receiver_dies(a, b):
     receiver = b.start(f"exs-cp --listen -b {B} /run/exs/out")
     receiver.wait_for("listening on")
     sender = a.start(f"exs-cp /run/exs/file {B}")
-    b.check("until [ -s /run/exs/out/.file.part ]; do sleep 0.05; done", LIMIT)
+    stop_half_way(b)
     receiver.kill()
     assert sender.wait(LIMIT) == 1, sender.output
     b.check("[ ! -e /run/exs/out/file ]")

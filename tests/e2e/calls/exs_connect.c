@@ -223,30 +223,43 @@ static uint16_t checksum(const void *data, size_t len)
 	return ~(sum + (sum >> 16));
 }
 
-static void get_request(int tap, int fd, struct unreachable *u)
+/* Whether the next packet is a request from @from. */
+static bool get_request(int tap, const union address *from, struct unreachable *u)
 {
-	union address name = name_of(fd);
 	struct { struct iphdr ip; struct tcphdr tcp; } p = {};
 
-	do {
-		must(recv(tap, &p, sizeof(p), 0));
-	} while (p.ip.protocol != IPPROTO_TCP || p.tcp.source != name.in.sin_port);
+	must(recv(tap, &p, sizeof(p), 0));
 	u->ip = p.ip;
 	u->tcp = p.tcp;
+	return p.ip.protocol == IPPROTO_TCP && p.tcp.source == from->in.sin_port;
 }
 
-/* The answer to a request to connect that is under way, by operation 1 of @q. */
+static void answer(int raw, struct unreachable *u)
+{
+	union address own = address_of(CLIENT, 0);
+
+	u->icmp.checksum = 0;
+	u->icmp.checksum = checksum(u, sizeof(*u));
+	must_be(sendto(raw, u, sizeof(*u), 0, &own.sa, address_len(&own)), sizeof(*u));
+}
+
+/*
+ * The answer to a request to connect that is under way, by operation 1 of @q. As a router does, to
+ * each request: TCP ignores it while the operation has the socket locked, to look at it.
+ */
 static void router_says(int code, exs_qhandle_t q)
 {
 	int tap = must(socket(AF_PACKET, SOCK_DGRAM | SOCK_CLOEXEC, htons(ETH_P_ALL)));
 	int raw = must(socket(AF_INET, SOCK_RAW | SOCK_CLOEXEC, IPPROTO_ICMP)), c = new_socket();
+	struct pollfd fds[2] = { { .fd = q, .events = POLLIN }, { .fd = tap, .events = POLLIN } };
 	struct unreachable u = { .icmp = { .type = ICMP_DEST_UNREACH, .code = code } };
-	union address to = nowhere(), own = address_of(CLIENT, 0);
+	union address to = nowhere(), from;
 
 	must(exs_connect(c, &to.sa, address_len(&to), 0, q, 1));
-	get_request(tap, c, &u);
-	u.icmp.checksum = checksum(&u, sizeof(u));
-	must_be(sendto(raw, &u, sizeof(u), 0, &own.sa, address_len(&own)), sizeof(u));
+	from = name_of(c);
+	while (must(poll(fds, 2, limit_ms())) && !fds[0].revents)
+		if (get_request(tap, &from, &u))
+			answer(raw, &u);
 	close(tap);
 	close(raw);
 }
@@ -262,7 +275,7 @@ static void no_way(void)
 	no_event(q);
 }
 
-/* The only port there is has gone to another. */
+/* The only port there is has gone to another. Connections of the last minute have none of these. */
 static void from_one_port(void *arg)
 {
 	exs_qhandle_t q = queue_new(1);
@@ -282,7 +295,7 @@ static void no_port(void)
 	int fd = must(open(path, O_RDWR | O_CLOEXEC)), end;
 
 	must(pread(fd, range, sizeof(range) - 1, 0));
-	must(pwrite(fd, "50000 50001", 11, 0));
+	must(pwrite(fd, "20000 20001", 11, 0));
 	end = reap(spawn(from_one_port, NULL));
 	must(pwrite(fd, range, strlen(range), 0));
 	check(!end, "the call ended with wait status %#x", end);

@@ -159,6 +159,9 @@ void breathe(void);		/* between two looks at a counter       */
 		}							\
 	} while (0)
 
+/* lib/stacks.c: of all threads, to standard output and the kernel's log */
+void print_stacks(void);
+
 /* lib/process.c: processes and threads of a case */
 pid_t spawn(void (*fn)(void *arg), void *arg);
 void join(pid_t pid);		/* it must end with status 0             */

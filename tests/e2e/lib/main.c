@@ -208,6 +208,8 @@ static int task_end(struct task *task, int limit, int hangup, char *why, size_t 
 	int status, ready;
 
 	ready = poll(fds, 2, limit * 1000 * scale());
+	if (!ready)
+		print_stacks();
 	if (!fds[0].revents)
 		kill(-task->pid, SIGKILL);
 	waitpid(task->pid, &status, 0);
@@ -233,6 +235,7 @@ static int check_leaks(int status, char *why, size_t size)
 	sysctls_restore();
 	while (!counters_settled(leak, sizeof(leak))) {
 		if (now() > end) {
+			print_stacks();
 			if (!status)
 				snprintf(why, size, "%s", leak);
 			return status ? status : 1;

@@ -238,7 +238,8 @@ void raw_hear(struct raw *r, int type, struct message *m)
 
 static void make_id(struct raw *r)
 {
-	uint8_t ack_timeout = 14;	/* 4.096 us << 14 */
+	/* Seven times 4.096 us << 15: within the second that a victim waits for the end of our packets. */
+	uint8_t ack_timeout = 15;
 
 	memset(r, 0, sizeof(*r));
 	r->channel = rdma_create_event_channel();
