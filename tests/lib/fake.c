@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include <errno.h>
 #include <limits.h>
+#include <pthread.h>
 #include <stdarg.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -23,6 +24,7 @@ int __wrap_ioctl(int fd, unsigned long req, ...);
 int __wrap_close(int fd);
 ssize_t __wrap_sendmsg(int fd, const struct msghdr *msg, int flags);
 int __wrap_socket(int domain, int type, int protocol);
+ssize_t __wrap_getrandom(void *buf, size_t len, unsigned int flags);
 
 struct fake_state fake;
 
@@ -177,15 +179,18 @@ void fake_flush(int q)
 	unmap(f);
 }
 
-static int wait_for(int q, const struct exs_ioc_wait *w)
+static uint64_t events_in(const struct file *f)
+{
+	return __atomic_load_n(&f->ring.tail, __ATOMIC_ACQUIRE) -
+	       __atomic_load_n(&f->head.head, __ATOMIC_ACQUIRE);
+}
+
+static int sleep_for(const struct file *f, const struct exs_ioc_wait *w)
 {
 	struct timespec step = { 0, 1000000 };
 	int64_t left = w->timeout_ns;
 
-	__atomic_fetch_add(&fake.waits, 1, __ATOMIC_RELAXED);
-	if (!w->timeout_ns)
-		__atomic_fetch_add(&fake.looks, 1, __ATOMIC_RELAXED);
-	while (fake_tail(q) - fake_head(q) < w->count) {
+	while (events_in(f) < w->count) {
 		left -= step.tv_nsec;
 		if (w->timeout_ns >= 0 && left < 0) {
 			errno = ETIME;
@@ -195,6 +200,33 @@ static int wait_for(int q, const struct exs_ioc_wait *w)
 			return -1;
 	}
 	return 0;
+}
+
+static void unmap_file(void *file)
+{
+	unmap(file);
+}
+
+/*
+ * A mapping for all of it: under ThreadSanitizer to make one takes long. As a
+ * system call is, it is cancelled where it sleeps, and in no function of ours
+ * or of a sanitizer.
+ */
+static int wait_for(int q, const struct exs_ioc_wait *w)
+{
+	struct file *f;
+	int ret, type;
+
+	pthread_setcanceltype(PTHREAD_CANCEL_DEFERRED, &type);
+	__atomic_fetch_add(&fake.waits, 1, __ATOMIC_RELAXED);
+	if (!w->timeout_ns)
+		__atomic_fetch_add(&fake.looks, 1, __ATOMIC_RELAXED);
+	f = map(q);
+	pthread_cleanup_push(unmap_file, f);
+	ret = sleep_for(f, w);
+	pthread_cleanup_pop(true);
+	pthread_setcanceltype(type, NULL);
+	return ret;
 }
 
 static int preset(int err, int ok)
@@ -345,6 +377,18 @@ int __wrap_socket(int domain, int type, int protocol)
 	if (domain == (fake.family ? fake.family : EXS_FAMILY_DEFAULT))
 		return __real_socket(AF_UNIX, type, 0);
 	return __real_socket(domain, type, protocol);
+}
+
+/* Sixteen bits may be the same in two processes; those of a parent and its children are not. */
+ssize_t __wrap_getrandom(void *buf, size_t len, unsigned int flags)
+{
+	pid_t pid = getpid();
+
+	(void)flags;
+	if (len > sizeof(pid))
+		len = sizeof(pid);
+	memcpy(buf, &pid, len);
+	return len;
 }
 
 int __wrap_getsockopt(int fd, int level, int name, void *value, socklen_t *len)

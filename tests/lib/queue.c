@@ -103,12 +103,20 @@ static void timeout_expires(void)
 /* mmap(2) says EAGAIN; trying again is of no use. */
 static void no_locked_memory(void)
 {
-	const struct rlimit little = { 200 << 10, 200 << 10 };
+	struct rlimit little;
 	int q = fake_queue(0);
 	exs_event_t ev;
 
+	/* It may be less already, and then cannot be raised. */
+	CHECK(!getrlimit(RLIMIT_MEMLOCK, &little));
+	if (!little.rlim_max)
+		SKIP("no memory may be locked here");
+	if (little.rlim_max > 200 << 10)
+		little.rlim_max = 200 << 10;
+	little.rlim_cur = little.rlim_max;
 	CHECK(!setrlimit(RLIMIT_MEMLOCK, &little));
-	CHECK(!setresuid(65534, 65534, 65534) || getuid());
+	if (setresuid(65534, 65534, 65534) && !getuid())
+		SKIP("there is no other user here");
 	CHECK(!mlockall(MCL_FUTURE));
 	if (mmap(NULL, 1 << 20, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0) != MAP_FAILED)
 		SKIP("mlockall() has no effect here");
