@@ -173,7 +173,9 @@ class Guest:
             "-append", "console=ttyS0 loglevel=5 panic=-1 oops=panic log_buf_len=4M mitigations=off "
                        "net.ifnames=0 tsc=reliable no_timer_check kasan_multi_shot "
                        # A processor that the host does not run is no report: all of them wait for 120 s.
-                       "rcupdate.rcu_cpu_stall_timeout=120 watchdog_thresh=60 sysctl.kernel.hung_task_timeout_secs=120",
+                       "rcupdate.rcu_cpu_stall_timeout=120 watchdog_thresh=60 sysctl.kernel.hung_task_timeout_secs=120 "
+                       # Persistent memory, for files on a DAX device; the debug kernel has no driver.
+                       "memmap=16M!1G",
             "-chardev", f"file,id=console,path={self.console}", "-serial", "chardev:console",
             "-virtfs", f"local,path=/,mount_tag=host,{share}",
             "-virtfs", f"local,path={TOP},mount_tag=exs,{share}",
