@@ -52,6 +52,10 @@ class Timeout(Exception):
     """A wait reached its limit."""
 
 
+class NoBoot(Exception):
+    """The kernel did not come to its first program: nothing of the tests was in it."""
+
+
 def kernel(name, what):
     """tests/vm/kernel's answer: release, image or kdir."""
     return subprocess.run([f"{HERE}/kernel", name, what], check=True, text=True, stdout=subprocess.PIPE).stdout.strip()
@@ -119,7 +123,7 @@ class Guest:
         self.wire = wire.dup() if wire else None
         self.boot(wire)
         try:
-            self.wait_until(lambda: self.ready, BOOT_LIMIT, "the boot")
+            self.wait_boot()
             self.setup(kind)
             if module:
                 self.load_module(params)
@@ -188,6 +192,12 @@ class Guest:
             command += ["-netdev", f"socket,id=wire,fd={wire}",
                         "-device", f"virtio-net-pci,netdev=wire,id=nic,mac={mac},host_mtu=9000"]
         return command
+
+    def wait_boot(self):
+        try:
+            self.wait_until(lambda: self.ready, BOOT_LIMIT, "the boot")
+        except (GuestDied, Timeout) as error:
+            raise NoBoot(f"{error}\n{self.last_words()}") from error
 
     def setup(self, kind):
         """Network and RDMA devices, as tests/vm/setup describes them."""
@@ -393,6 +403,19 @@ class Pair:
 
     def __exit__(self, *_):
         self.close()
+
+
+def started(make, say):
+    """The Guest or Pair that make() starts.
+
+    Some kernels now and then do not come up under emulation. That is said, and they are started once more: it is no test,
+    and nothing of ours was in them.
+    """
+    try:
+        return make()
+    except NoBoot as error:
+        say(f"note  did not boot, started once more: {error}")
+        return make()
 
 
 def terminal_echo(data):
