@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: MIT
 #include <errno.h>
+#include <stdint.h>
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
+#include <unistd.h>
 
 #include "buffers.h"
 #include "parse.h"
@@ -10,6 +12,13 @@
 
 /* Requests that are not for a buffer have room in the queue too. */
 #define QUEUE_SPARE	4
+
+#define LARGE		((size_t)2 << 20)
+
+static size_t round_up(size_t len, size_t unit)
+{
+	return (len + unit - 1) / unit * unit;
+}
 
 static void explain_register(size_t len)
 {
@@ -27,17 +36,41 @@ static void explain_register(size_t len)
 		  show_size(len, need, sizeof(need)));
 }
 
+/*
+ * Memory of large pages where there are any, if it is whole ones: it lies in
+ * few pieces, and so do the transfers. NULL: none.
+ */
+static unsigned char *map_large(size_t len)
+{
+	unsigned char *all, *from;
+	size_t before;
+
+	all = mmap(NULL, len + LARGE, PROT_READ | PROT_WRITE,
+		   MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (all == MAP_FAILED)
+		return NULL;
+	before = -(uintptr_t)all % LARGE;
+	from = all + before;
+	if (before)
+		munmap(all, before);
+	munmap(from + len, LARGE - before);
+	/* A hint, each of the two. */
+	madvise(from, len, MADV_HUGEPAGE);
+	madvise(from, len, MADV_POPULATE_WRITE);
+	return from;
+}
+
 bool buffers_init(struct buffers *b, int count, size_t size)
 {
 	size_t len = count * size + BUFFERS_EXTRA;
+	size_t page = len < LARGE / 8 ? (size_t)sysconf(_SC_PAGESIZE) : LARGE;
 
 	*b = (struct buffers)BUFFERS_NONE;
 	b->count = count;
 	b->size = size;
-	b->memory = mmap(NULL, len, PROT_READ | PROT_WRITE,
-			 MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
-	if (b->memory == MAP_FAILED) {
-		b->memory = NULL;
+	b->mapped = round_up(len, page);
+	b->memory = map_large(b->mapped);
+	if (!b->memory) {
 		say_errno("no memory for the buffers");
 		return false;
 	}
@@ -60,7 +93,7 @@ void buffers_free(struct buffers *b)
 	if (b->region != EXS_MHANDLE_INVALID)
 		exs_mderegister(b->region);
 	if (b->memory)
-		munmap(b->memory, b->count * b->size + BUFFERS_EXTRA);
+		munmap(b->memory, b->mapped);
 	b->queue = EXS_QHANDLE_INVALID;
 	b->region = EXS_MHANDLE_INVALID;
 	b->memory = NULL;

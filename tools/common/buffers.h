@@ -13,6 +13,7 @@ struct buffers {
 	exs_mhandle_t region;
 	unsigned char *memory;
 	unsigned char *extra;	/* BUFFERS_EXTRA bytes, registered too */
+	size_t mapped;		/* bytes of memory */
 	size_t size;		/* of each */
 	int count;
 };

@@ -60,8 +60,12 @@ bool blast_client(struct perf *p)
 {
 	double start = perf_now();
 	struct perf_answer a;
+	bool ok;
 
-	if (!pump(p, start))
+	perf_watch(true);
+	ok = pump(p, start);
+	perf_watch(false);
+	if (!ok)
 		return false;
 	if (shutdown(p->fd, SHUT_WR) ||
 	    !net_recv_all(p->fd, &a, sizeof(a), PERF_TIMEOUT)) {
@@ -107,8 +111,12 @@ bool blast_server(struct perf *p)
 {
 	struct perf_answer a = { .magic = htole32(PERF_MAGIC) };
 	uint64_t bytes = 0;
+	bool ok;
 
-	if (!drain(p, &bytes))
+	perf_watch(true);
+	ok = drain(p, &bytes);
+	perf_watch(false);
+	if (!ok)
 		return false;
 	a.bytes = htole64(bytes);
 	return net_send_all(p->fd, &a, sizeof(a), PERF_TIMEOUT);

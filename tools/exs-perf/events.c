@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT
 #include <errno.h>
+#include <signal.h>
 #include <string.h>
+#include <sys/time.h>
 #include <time.h>
 
 #include "perf.h"
@@ -37,20 +39,39 @@ static bool add(const exs_event_t *ev, struct perf_moved *m)
 	return true;
 }
 
+static volatile sig_atomic_t ticks;
+
+static void on_tick(int sig)
+{
+	(void)sig;
+	ticks++;
+}
+
+void perf_watch(bool on)
+{
+	const struct sigaction tick = { .sa_handler = on_tick };
+	const struct itimerval every = {
+		.it_interval.tv_sec = on ? PERF_TIMEOUT : 0,
+		.it_value.tv_sec = on ? PERF_TIMEOUT : 0,
+	};
+
+	sigaction(SIGALRM, &tick, NULL);
+	setitimer(ITIMER_REAL, &every, NULL);
+}
+
 bool perf_wait(struct perf *p, int n, struct perf_moved *m)
 {
-	struct timeval tv = { .tv_sec = PERF_TIMEOUT };
 	exs_event_t ev[BATCH];
-	int i, got;
+	int i, got, since = ticks;
 
 	memset(m, 0, sizeof(*m));
-	got = exs_qdequeue(p->b.queue, ev, n, &tv);
-	if (got < 0 && errno != EINTR)
-		say_errno("exs_qdequeue");
-	if (!got || (n < 0 && got > 0 && got < -n)) {
+	do {
+		got = exs_qdequeue(p->b.queue, ev, n, NULL);
+	} while (got < 0 && errno == EINTR && ticks - since < 2);
+	if (got < 0 && errno == EINTR)
 		say("nothing moved for %d s", PERF_TIMEOUT);
-		return false;
-	}
+	else if (got < 0)
+		say_errno("exs_qdequeue");
 	for (i = 0; i < got; i++)
 		if (!add(&ev[i], m))
 			return false;

@@ -62,7 +62,12 @@ double perf_now(void);
 /*
  * Wait for @n events (all of them), add up what sends and receives moved.
  * false: explained.
+ *
+ * Only a signal now and then looks whether the peer is gone, as a timer for each
+ * wait would be much of what a ping-pong takes: between perf_watch(true) and
+ * perf_watch(false), where other calls may be interrupted, too.
  */
+void perf_watch(bool on);
 struct perf_moved {
 	uint64_t sent, received;
 	unsigned int sends, receives;

@@ -103,9 +103,11 @@ bool pingpong_client(struct perf *p)
 
 	if (!t)
 		say_errno("memory");
+	perf_watch(true);
 	for (i = 0; ok && i < p->o->warmup; i++)
 		ok = round_trip(p);
 	ok = ok && measure(p, t, max, &n) && n;
+	perf_watch(false);
 	if (ok)
 		print_result(p, t, n);
 	free(t);
@@ -115,13 +117,12 @@ bool pingpong_client(struct perf *p)
 /* Until the client shuts down: then the receive ends with nothing. */
 bool pingpong_server(struct perf *p)
 {
-	struct perf_moved m;
+	struct perf_moved m = {};
 	int ops = 1;
 
-	while (start(p, ops) && perf_wait(p, -ops, &m)) {
-		if (m.eof)
-			return true;
+	perf_watch(true);
+	while (!m.eof && start(p, ops) && perf_wait(p, -ops, &m))
 		ops = 2;
-	}
-	return false;
+	perf_watch(false);
+	return m.eof;
 }
