@@ -350,6 +350,8 @@ __poll_t exs_sock_events(struct exs_sock *xs)
 {
 	struct sock *sk = &xs->sk;
 	u8 shutdown = READ_ONCE(sk->sk_shutdown);
+	/* Before the connection, whose end comes with it: no error without a hang-up. */
+	int err = READ_ONCE(sk->sk_err);
 	__poll_t mask = exs_conn_poll(xs->conn, sock_rcvlowat(sk, false, INT_MAX));
 
 	/* The peer is done, in order: what TCP calls CLOSE_WAIT. */
@@ -361,7 +363,7 @@ __poll_t exs_sock_events(struct exs_sock *xs)
 		mask |= EPOLLOUT | EPOLLWRNORM;
 	if (shutdown == SHUTDOWN_MASK)
 		mask |= EPOLLHUP;
-	if (READ_ONCE(sk->sk_err))
+	if (err)
 		mask |= EPOLLERR;
 	return mask;
 }
@@ -383,15 +385,14 @@ static __poll_t exs_poll(struct file *file, struct socket *sock, poll_table *wai
 {
 	struct sock *sk = sock->sk;
 	struct exs_sock *xs = exs_sk(sk);
-	__poll_t mask = 0;
+	__poll_t mask;
 
 	sock_poll_wait(file, sock, wait);
 	switch (exs_sock_state(xs)) {
 	case EXS_LISTENING:
 		return exs_listen_poll(xs->listen);
 	case EXS_CONNECTED:
-		mask = exs_poll_connected(xs);
-		break;
+		return exs_poll_connected(xs);
 	case EXS_CONNECTING:
 		/* Its error, if there is one already, comes with the hang-up. */
 		return 0;
