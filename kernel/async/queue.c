@@ -239,6 +239,7 @@ bool exs_queue_post(struct exs_queue *q, struct exs_op *op, struct exs_cqe *cqe)
 	if (!dead) {
 		if (cqe->token)
 			exs_token_add(q, op);
+		exs_count(ops_posted, 1);
 		exs_queue_write(q, cqe);
 		q->posted++;
 		exs_queue_notify_locked(q);
@@ -248,7 +249,6 @@ bool exs_queue_post(struct exs_queue *q, struct exs_op *op, struct exs_cqe *cqe)
 		exs_count(ops_discarded, 1);
 		return false;
 	}
-	exs_count(ops_posted, 1);
 	exs_queue_notify(q);
 	return true;
 }

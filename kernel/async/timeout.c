@@ -21,7 +21,6 @@
 #include <linux/slab.h>
 #include <linux/workqueue.h>
 
-#include "../core/stats.h"
 #include "op.h"
 
 /**

@@ -33,7 +33,7 @@ static void exs_run_fail(struct exs_conn *conn, int err)
 		exs_count(counter, now->stat - old->stat);			\
 } while (0)
 
-/* Before a program hears of it. */
+/* What happened is counted before a program hears of it. */
 static void exs_run_report(struct exs_conn *conn)
 {
 	const struct exs_engine_stats *now = &conn->engine.stats;
@@ -299,6 +299,7 @@ static void exs_run_drained(struct exs_conn *conn)
 		x->result = err;
 		list_move_tail(&x->link, &conn->finished);
 	}
+	exs_run_report(conn);
 	exs_run_finish(conn);
 	exs_run_unmap_rest(conn);
 	WRITE_ONCE(conn->state, EXS_CONN_DEAD);
