@@ -37,8 +37,8 @@ static void explain_register(size_t len)
 }
 
 /*
- * Memory of large pages where there are any, if it is whole ones: it lies in
- * few pieces, and so do the transfers. NULL: none.
+ * Memory that begins where a large page can, and has large pages if there are any
+ * and @len is a multiple of theirs: few pieces to transfer. NULL: no memory.
  */
 static unsigned char *map_large(size_t len)
 {
@@ -54,7 +54,7 @@ static unsigned char *map_large(size_t len)
 	if (before)
 		munmap(all, before);
 	munmap(from + len, LARGE - before);
-	/* A hint, each of the two. */
+	/* If either fails, there are small pages, or they come when they are touched. */
 	madvise(from, len, MADV_HUGEPAGE);
 	madvise(from, len, MADV_POPULATE_WRITE);
 	return from;
@@ -63,12 +63,13 @@ static unsigned char *map_large(size_t len)
 bool buffers_init(struct buffers *b, int count, size_t size)
 {
 	size_t len = count * size + BUFFERS_EXTRA;
-	size_t page = len < LARGE / 8 ? (size_t)sysconf(_SC_PAGESIZE) : LARGE;
+	/* For less, a large page is too much. */
+	size_t unit = len < LARGE / 8 ? (size_t)sysconf(_SC_PAGESIZE) : LARGE;
 
 	*b = (struct buffers)BUFFERS_NONE;
 	b->count = count;
 	b->size = size;
-	b->mapped = round_up(len, page);
+	b->mapped = round_up(len, unit);
 	b->memory = map_large(b->mapped);
 	if (!b->memory) {
 		say_errno("no memory for the buffers");

@@ -23,7 +23,7 @@
 #define PERF_MAX_SIZE	(64 << 20)
 #define PERF_MAX_DEPTH	256
 #define PERF_MAX_MEMORY	(1ULL << 30)
-#define PERF_TIMEOUT	30	/* s without an event: the peer is gone */
+#define PERF_TIMEOUT	30	/* s, or up to twice that, without an event: the peer is gone */
 
 enum perf_mode { PERF_BLAST = 1, PERF_PINGPONG = 2 };
 
@@ -60,14 +60,16 @@ struct perf {
 double perf_now(void);
 
 /*
- * Wait for @n events (all of them), add up what sends and receives moved.
- * false: explained.
- *
- * Only a signal now and then looks whether the peer is gone, as a timer for each
- * wait would be much of what a ping-pong takes: between perf_watch(true) and
- * perf_watch(false), where other calls may be interrupted, too.
+ * Between on and off a signal comes now and then, so that perf_wait() sees
+ * whether anything moves: a timer for each wait would be much of what a ping-pong
+ * takes. Other calls that wait may fail with EINTR there.
  */
 void perf_watch(bool on);
+
+/*
+ * Wait for @n events (all of them), add up what sends and receives moved.
+ * false: explained.
+ */
 struct perf_moved {
 	uint64_t sent, received;
 	unsigned int sends, receives;

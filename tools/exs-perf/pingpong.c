@@ -118,11 +118,14 @@ bool pingpong_client(struct perf *p)
 bool pingpong_server(struct perf *p)
 {
 	struct perf_moved m = {};
+	bool ok = true;
 	int ops = 1;
 
 	perf_watch(true);
-	while (!m.eof && start(p, ops) && perf_wait(p, -ops, &m))
+	while (ok && !m.eof) {
+		ok = start(p, ops) && perf_wait(p, -ops, &m);
 		ops = 2;
+	}
 	perf_watch(false);
-	return m.eof;
+	return ok;
 }
