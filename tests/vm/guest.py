@@ -196,8 +196,14 @@ class Guest:
     def wait_boot(self):
         try:
             self.wait_until(lambda: self.ready, BOOT_LIMIT, "the boot")
-        except (GuestDied, Timeout) as error:
+        except GuestDied as error:
+            raise NoBoot(str(error)) from error
+        except Timeout as error:
             raise NoBoot(f"{error}\n{self.last_words()}") from error
+        finally:
+            if not self.ready:
+                with contextlib.suppress(FileNotFoundError):
+                    os.rename(self.console, self.console + ".no-boot")
 
     def setup(self, kind):
         """Network and RDMA devices, as tests/vm/setup describes them."""
