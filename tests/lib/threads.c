@@ -10,11 +10,11 @@
 #include "check.h"
 #include "fake.h"
 
-/* Closing a descriptor that others are using is what is tested here. */
+/* To close a descriptor that others are using, and to use its number again, is what is tested here. */
 const char *__tsan_default_suppressions(void);
 const char *__tsan_default_suppressions(void)
 {
-	return "race:__wrap_close\n";
+	return "race:__wrap_close\nrace:take_number\n";
 }
 
 #define TAKERS	4
@@ -117,6 +117,11 @@ static void *poller(void *arg)
 	return NULL;
 }
 
+static __attribute__((noinline)) void take_number(int q)
+{
+	CHECK(dup(q) == queue);
+}
+
 /*
  * The number is always the same, the queue behind it never. As a kernel's it is
  * whole when it gets the number: a memory file is first made without a length,
@@ -127,7 +132,7 @@ static void replace_queue(int i)
 	int q = fake_queue(0);
 
 	CHECK(!(i % 2 ? exs_qdelete(queue) : close(queue)));
-	CHECK(dup(q) == queue);
+	take_number(q);
 	CHECK(!close(q));
 	fake_post_n(queue, 1, 3);
 }
