@@ -127,6 +127,13 @@ static void immediates(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, exs_imm_kind(imm), (u32)EXS_IMM_TRUNCATED);
 	KUNIT_EXPECT_EQ(test, exs_imm_len(imm), EXS_IMM_LEN_MAX);
 	KUNIT_EXPECT_EQ(test, exs_imm_kind(exs_imm(EXS_IMM_DIRECT, 5)), 0u);
+
+	imm = exs_imm_with_credits(exs_imm(EXS_IMM_INDIRECT, EXS_IMM_CREDITED_MAX), 200);
+	KUNIT_EXPECT_EQ(test, exs_imm_kind(imm), (u32)EXS_IMM_INDIRECT);
+	KUNIT_EXPECT_EQ(test, exs_imm_len(imm), EXS_IMM_CREDITED_MAX);
+	KUNIT_EXPECT_EQ(test, exs_imm_credits(imm), 200u);
+	KUNIT_EXPECT_EQ(test, exs_imm_credits(exs_imm(EXS_IMM_TRUNCATED, EXS_IMM_LEN_MAX)), 0u);
+	KUNIT_EXPECT_EQ(test, exs_imm_with_credits(5, 0), 5u);
 }
 
 static struct kunit_case wire_cases[] = {

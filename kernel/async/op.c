@@ -363,7 +363,8 @@ static int exs_op_issue(struct exs_op *op, struct socket *sock)
 	long res = op->def->issue(op, sock);
 
 	if (res == -EIOCBQUEUED) {
-		exs_timeout_begin(op);
+		if (op->timer)
+			exs_timeout_begin(op);
 		exs_op_issued(op);
 	} else if (res >= 0) {
 		exs_op_complete(op, res, op->msg_flags, 0);

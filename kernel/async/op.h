@@ -286,10 +286,10 @@ void exs_ops_exit(void);
 int exs_timeout_prepare(struct exs_op *op, const struct exs_sqe *sqe,
 			struct socket *sock);
 
-/* It is in flight: time begins. The caller has a reference. No lock held. */
+/* One that has a timer is in flight: time begins. The caller has a reference. No lock held. */
 void exs_timeout_begin(struct exs_op *op);
 
-/* It leaves the queue's operations: its second slot, too. queue->lock held. */
+/* One that has a timer leaves the queue's operations: its second slot, too. queue->lock held. */
 void exs_timeout_end(struct exs_op *op);
 
 int exs_timeouts_init(void);

@@ -151,8 +151,10 @@ u32 exs_queue_unread(struct exs_queue *q)
 	lockdep_assert_held(&q->lock);
 	/* (D) */
 	if (exs_slots_consume(&q->slots, smp_load_acquire(&exs_queue_head(q)->head))) {
-		exs_tokens_consumed(q);
-		exs_timeouts_consumed(q);
+		if (!list_empty(&q->unread_tokens))
+			exs_tokens_consumed(q);
+		if (!list_empty(&q->timeouts))
+			exs_timeouts_consumed(q);
 	}
 	return exs_slots_unread(&q->slots);
 }
@@ -193,7 +195,8 @@ static void exs_queue_forget(struct exs_queue *q, struct exs_op *op)
 	lockdep_assert_held(&q->lock);
 	list_del_init(&op->node);
 	op->link->inflight--;
-	exs_timeout_end(op);
+	if (op->timer)
+		exs_timeout_end(op);
 }
 
 void exs_queue_unreserve(struct exs_queue *q, struct exs_op *op)

@@ -156,8 +156,6 @@ void exs_timeout_begin(struct exs_op *op)
 	struct exs_op_timer *t = op->timer;
 	struct exs_queue *q = op->queue;
 
-	if (!t)
-		return;
 	spin_lock(&q->lock);
 	if (!t->over) {
 		refcount_inc(&op->ref);
@@ -172,8 +170,6 @@ void exs_timeout_end(struct exs_op *op)
 	struct exs_queue *q = op->queue;
 
 	lockdep_assert_held(&q->lock);
-	if (!t)
-		return;
 	t->over = true;
 	if (t->unread)
 		list_del(&t->node);

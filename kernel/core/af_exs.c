@@ -541,7 +541,7 @@ static int exs_set_rcvlowat(struct sock *sk, int val)
 }
 
 /* Without .family, which is no constant: only AF_UNIX looks for its own there. */
-static const struct proto_ops exs_ops = {
+const struct proto_ops exs_ops = {
 	.owner		= THIS_MODULE,
 	.release	= exs_release,
 	.bind		= exs_bind,
@@ -563,11 +563,6 @@ static const struct proto_ops exs_ops = {
 	.mmap		= sock_no_mmap,
 	.set_rcvlowat	= exs_set_rcvlowat,
 };
-
-bool exs_is_exs(const struct socket *sock)
-{
-	return READ_ONCE(sock->ops) == &exs_ops;
-}
 
 static int exs_create(struct net *net, struct socket *sock, int protocol, int kern)
 {

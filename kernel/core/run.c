@@ -29,15 +29,17 @@ static void exs_run_fail(struct exs_conn *conn, int err)
 }
 
 #define EXS_REPORT(stat, counter) do {						\
-	if (now->stat != old->stat)						\
+	if (now->stat != old->stat) {						\
 		exs_count(counter, now->stat - old->stat);			\
+		old->stat = now->stat;						\
+	}									\
 } while (0)
 
 /* What happened is counted before a program hears of it. */
 static void exs_run_report(struct exs_conn *conn)
 {
 	const struct exs_engine_stats *now = &conn->engine.stats;
-	const struct exs_engine_stats *old = &conn->reported;
+	struct exs_engine_stats *old = &conn->reported;
 
 	lockdep_assert_held(&conn->lock);
 	EXS_REPORT(direct_bytes, direct_tx_bytes);
@@ -49,7 +51,6 @@ static void exs_run_report(struct exs_conn *conn)
 	EXS_REPORT(revokes, revokes);
 	EXS_REPORT(credit_stalls, credit_stalls);
 	EXS_REPORT(ring_stalls, ring_stalls);
-	conn->reported = *now;
 }
 
 /* Counts a piece of a send before it is posted: its completion may be quick. */
@@ -320,14 +321,16 @@ static void exs_run_orphan(struct exs_conn *conn)
 static void exs_run_flushed(struct exs_conn *conn)
 	__must_hold(&conn->lock)
 {
-	bool flushed = exs_conn_flushed(conn);
-	int err = flushed ? 0 : -conn->end_err;
+	int err = 0;
 
 	lockdep_assert_held(&conn->lock);
-	if (!flushed && conn->state != EXS_CONN_DEAD)
-		return;
 	if (list_empty_careful(&conn->flushers))
 		return;
+	if (!exs_conn_flushed(conn)) {
+		if (conn->state != EXS_CONN_DEAD)
+			return;
+		err = -conn->end_err;
+	}
 	spin_unlock(&conn->lock);
 	exs_closers_tell(&conn->flushers, err);
 	spin_lock(&conn->lock);
@@ -364,7 +367,8 @@ static void exs_run_wake(struct exs_conn *conn)
 	if (sk)
 		sock_hold(sk);
 	spin_unlock(&conn->lock);
-	wake_up_all(&conn->wait);
+	if (wq_has_sleeper(&conn->wait))
+		wake_up_all(&conn->wait);
 	if (sk) {
 		exs_sock_wake(sk, events);
 		sock_put(sk);

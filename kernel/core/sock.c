@@ -223,11 +223,27 @@ static void exs_sock_wake_async(struct sock *sk, __poll_t events)
 		sk_wake_async(sk, SOCK_WAKE_SPACE, POLL_OUT);
 }
 
+/* Tells those who listen, and only for them finds out what is true by now. */
+static void exs_sock_tell(struct sock *sk, __poll_t events, bool sleepers)
+{
+	struct socket_wq *wq;
+
+	rcu_read_lock();
+	wq = rcu_dereference(sk->sk_wq);
+	sleepers = sleepers && skwq_has_sleeper(wq);
+	/* Some believe it: io_uring does not ask poll() again. */
+	if ((sleepers || sock_flag(sk, SOCK_FASYNC)) && exs_sock_conn(exs_sk(sk)))
+		events &= exs_sock_events(exs_sk(sk));
+	if (sleepers && events)
+		wake_up_interruptible_poll(&wq->wait, events);
+	exs_sock_wake_async(sk, events);
+	rcu_read_unlock();
+}
+
 void exs_sock_wake(struct sock *sk, __poll_t events)
 {
 	struct exs_sock *xs = exs_sk(sk);
 	bool undecided = READ_ONCE(xs->attempt);
-	struct socket_wq *wq;
 
 	if (events & EPOLLERR)
 		exs_sock_publish_error(xs);
@@ -246,17 +262,7 @@ void exs_sock_wake(struct sock *sk, __poll_t events)
 		events |= EPOLLWRNORM;
 	if (events & EPOLLHUP)
 		events |= EPOLLRDHUP;
-	/* Some believe it: io_uring does not ask poll() again. */
-	if (exs_sock_conn(xs))
-		events &= exs_sock_events(xs);
-	if (!events)
-		return;
-	rcu_read_lock();
-	wq = rcu_dereference(sk->sk_wq);
-	if (!undecided && skwq_has_sleeper(wq))
-		wake_up_interruptible_poll(&wq->wait, events);
-	exs_sock_wake_async(sk, events);
-	rcu_read_unlock();
+	exs_sock_tell(sk, events, !undecided);
 }
 
 struct exs_conn *exs_sock_conn_of(const struct sock *sk)

@@ -115,8 +115,13 @@ static inline struct exs_sock *exs_sk(const struct sock *sk)
 
 extern int exs_family;
 
+extern const struct proto_ops exs_ops;
+
 /* Whether a struct socket is one of ours. Any context. */
-bool exs_is_exs(const struct socket *sock);
+static inline bool exs_is_exs(const struct socket *sock)
+{
+	return READ_ONCE(sock->ops) == &exs_ops;
+}
 
 /*
  * For async/. Sleep; no locks held.

@@ -7,7 +7,8 @@
  *    nothing; the transfer's credit is spent when it begins.
  * 2. A credit is owed to the peer once the receive is posted again. That never
  *    waits for the application, so credits say nothing about its pace.
- * 3. Every SEND carries all credits that are owed.
+ * 3. Every SEND carries all credits that are owed, and so does every immediate
+ *    that has room for them.
  * 4. Data must leave two credits, control one. Only an explicit CREDIT may use
  *    the last: with it the peer always learns of the credits that it owns.
  * 5. CREDIT is sent when half of our receives are owed, but no less than two:
@@ -20,7 +21,6 @@
 
 /* Rule 4. */
 #define RESERVE_DATA	2
-#define RESERVE_CONTROL	1
 
 void exs_credit_init(struct exs_engine *e)
 {
@@ -28,14 +28,6 @@ void exs_credit_init(struct exs_engine *e)
 	e->credits.granted = e->credits.total;
 	e->credits.peer_total = e->config.peer.credits;
 	e->credits.have = e->credits.peer_total;
-}
-
-bool exs_credit_for_control(const struct exs_engine *e)
-{
-	u16 reserve = exs_rule(RESERVE) && exs_rule(RESERVE_CONTROL) ?
-		      RESERVE_CONTROL : 0;
-
-	return e->credits.have > reserve;
 }
 
 bool exs_credit_for_data(struct exs_engine *e)
@@ -49,24 +41,12 @@ bool exs_credit_for_data(struct exs_engine *e)
 	return exs_stalled(&e->credits.stalled, &e->stats.credit_stalls);
 }
 
-bool exs_credit_due(const struct exs_engine *e)
+/* For the header of a SEND that is about to go, or an immediate. */
+u16 exs_credit_take_owed(struct exs_engine *e, u16 max)
 {
-	u16 batch = exs_rule(CREDIT_BATCH) ? max(2, e->credits.total / 2) : 1;
+	u16 owed = min(e->credits.owed, max);
 
-	return e->credits.have && (e->credits.owed >= batch || e->credits.greet);
-}
-
-void exs_credit_spend(struct exs_engine *e)
-{
-	e->credits.have--;
-}
-
-/* For the header of a SEND that is about to go. */
-u16 exs_credit_take_owed(struct exs_engine *e)
-{
-	u16 owed = e->credits.owed;
-
-	e->credits.owed = 0;
+	e->credits.owed -= owed;
 	e->credits.granted += owed;
 	return owed;
 }

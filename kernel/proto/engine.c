@@ -184,7 +184,7 @@ bool exs_tx_message(struct exs_engine *e, struct exs_tx *tx, u8 type)
 
 	tx->msg.type = type;
 	tx->msg.flags = 0;
-	tx->msg.credits = exs_credit_take_owed(e);
+	tx->msg.credits = exs_credit_take_owed(e, EXS_WIRE_CREDITS_MAX);
 	tx->msg.a = 0;
 	tx->msg.b = 0;
 	tx->msg.c = 0;
@@ -217,10 +217,10 @@ static bool tx_credit(struct exs_engine *e, struct exs_tx *tx)
 	return exs_tx_message(e, tx, EXS_MSG_CREDIT);
 }
 
-/* The last thing of all to be sent, but for what the receiver in us says. */
+/* It is wanted: the last thing of all to be sent, but for what the receiver in us says. */
 bool exs_tx_fin(struct exs_engine *e, struct exs_tx *tx)
 {
-	if (!e->fin_wanted || e->fin_sent)
+	if (e->fin_sent)
 		return false;
 	if (exs_snd_head(e) && exs_rule(FIN_LAST))
 		return false;
@@ -257,6 +257,10 @@ int exs_rx_ignore(struct exs_engine *e, const struct exs_msg *msg,
 
 static int rx_imm(struct exs_engine *e, u32 imm)
 {
+	u32 credits = exs_imm_credits(imm);
+
+	if (exs_imm_credited(imm) && (!credits || exs_credit_returned(e, credits)))
+		return -EPROTO;
 	return e->ops->rx_imm(e, exs_imm_kind(imm), exs_imm_len(imm));
 }
 

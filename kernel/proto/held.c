@@ -143,6 +143,9 @@ static void write_end(struct exs_engine *e, struct exs_tx *tx)
 {
 	struct exs_snd *snd = e->write.snd;
 
+	if (e->write.len <= EXS_IMM_CREDITED_MAX)
+		tx->imm = exs_imm_with_credits(tx->imm,
+					       exs_credit_take_owed(e, EXS_IMM_CREDITS_MAX));
 	e->write.snd = NULL;
 	if (e->write.cancelled)
 		exs_snd_end(e, snd, -ECANCELED);

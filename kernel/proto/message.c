@@ -337,9 +337,9 @@ void exs_engine_unqueued(struct exs_engine *e, u32 len)
 
 static bool message_control(struct exs_engine *e, struct exs_tx *tx)
 {
-	return exs_tx_revoke(e, tx) || message_tx_space(e, tx) ||
+	return (e->cancels && exs_tx_revoke(e, tx)) || message_tx_space(e, tx) ||
 	       message_tx_advert(e, tx) || message_tx_request(e, tx) ||
-	       exs_tx_fin(e, tx);
+	       (e->fin_wanted && exs_tx_fin(e, tx));
 }
 
 const struct exs_engine_ops exs_message_ops = {

@@ -110,10 +110,27 @@ static inline struct exs_snd *exs_snd_next(const struct exs_engine *e)
 /* credit.c */
 void exs_credit_init(struct exs_engine *e);
 bool exs_credit_for_data(struct exs_engine *e);
-bool exs_credit_for_control(const struct exs_engine *e);
-bool exs_credit_due(const struct exs_engine *e);
-void exs_credit_spend(struct exs_engine *e);
-u16 exs_credit_take_owed(struct exs_engine *e);
+
+/* Rule 4 there. */
+static inline bool exs_credit_for_control(const struct exs_engine *e)
+{
+	return e->credits.have > (exs_rule(RESERVE) && exs_rule(RESERVE_CONTROL) ? 1 : 0);
+}
+
+/* Rule 5. */
+static inline bool exs_credit_due(const struct exs_engine *e)
+{
+	u16 batch = exs_rule(CREDIT_BATCH) ? max(2, e->credits.total / 2) : 1;
+
+	return e->credits.have && (e->credits.owed >= batch || e->credits.greet);
+}
+
+static inline void exs_credit_spend(struct exs_engine *e)
+{
+	e->credits.have--;
+}
+
+u16 exs_credit_take_owed(struct exs_engine *e, u16 max);
 int exs_credit_arrived(struct exs_engine *e);
 int exs_credit_returned(struct exs_engine *e, u16 n);
 
@@ -128,7 +145,12 @@ bool exs_write_next(struct exs_engine *e, u32 max, struct exs_tx *tx);
 int exs_space_returned(struct exs_engine *e, u32 n, u32 limit);
 
 /* receive.c: our receives and adverts */
-struct exs_rcv *exs_rcv_head(const struct exs_engine *e);
+static inline struct exs_rcv *exs_rcv_head(const struct exs_engine *e)
+{
+	return list_empty(&e->receives) ? NULL :
+	       list_first_entry(&e->receives, struct exs_rcv, node);
+}
+
 bool exs_rcv_can_advertise(const struct exs_rcv *rcv);
 bool exs_rcv_more_windows(const struct exs_rcv *rcv);
 struct exs_rcv *exs_rcv_next_advert(const struct exs_engine *e);

@@ -15,12 +15,6 @@
  */
 #include "private.h"
 
-struct exs_rcv *exs_rcv_head(const struct exs_engine *e)
-{
-	return list_empty(&e->receives) ? NULL :
-	       list_first_entry(&e->receives, struct exs_rcv, node);
-}
-
 /* Whether the owner can make an advert of it at all; most want more. */
 bool exs_rcv_can_advertise(const struct exs_rcv *rcv)
 {
@@ -142,7 +136,7 @@ void exs_rcv_void_all(struct exs_engine *e)
 
 bool exs_tx_revoke(struct exs_engine *e, struct exs_tx *tx)
 {
-	if (!e->cancels || (e->revoke_out && exs_rule(ONE_REVOKE)))
+	if (e->revoke_out && exs_rule(ONE_REVOKE))
 		return false;
 	/* Without the rule: once more for the same phase, and for ever. */
 	if (e->revoke_out && e->revoke_phase == e->pr)

@@ -499,9 +499,9 @@ void exs_engine_consume(struct exs_engine *e, struct exs_rcv *rcv, u32 len)
 
 static bool stream_control(struct exs_engine *e, struct exs_tx *tx)
 {
-	return exs_tx_revoke(e, tx) || stream_tx_ring(e, tx) ||
+	return (e->cancels && exs_tx_revoke(e, tx)) || stream_tx_ring(e, tx) ||
 	       stream_tx_space(e, tx) || stream_tx_advert(e, tx) ||
-	       stream_tx_request(e, tx) || exs_tx_fin(e, tx);
+	       stream_tx_request(e, tx) || (e->fin_wanted && exs_tx_fin(e, tx));
 }
 
 const struct exs_engine_ops exs_stream_ops = {

@@ -121,28 +121,54 @@ struct exs_msg {
 	u32 len;
 };
 
-/* The immediate: two bits of kind, thirty of length. */
+/*
+ * The immediate: two bits of kind, thirty of length. Or, marked by a kind that
+ * there is not, two bits of kind, eight of credits and twenty of length: what is
+ * answered with data of its own needs no CREDIT.
+ */
 enum exs_imm_kind {
 	EXS_IMM_DIRECT		= 0,	/* into the head advert             */
 	EXS_IMM_INDIRECT	= 1,	/* into the ring                    */
 	EXS_IMM_TRUNCATED	= 2,	/* direct; the message was longer   */
+	EXS_IMM_CREDITED	= 3,	/* the mark                         */
 };
 
 #define EXS_IMM_LEN_MAX		((1u << 30) - 1)
+#define EXS_IMM_CREDITED_MAX	((1u << 20) - 1)	/* bytes, with credits */
+#define EXS_IMM_CREDITS_MAX	((1u << 8) - 1)
 
 static inline u32 exs_imm(enum exs_imm_kind kind, u32 len)
 {
 	return (u32)kind << 30 | len;
 }
 
+static inline bool exs_imm_credited(u32 imm)
+{
+	return imm >> 30 == EXS_IMM_CREDITED;
+}
+
 static inline u32 exs_imm_kind(u32 imm)
 {
-	return imm >> 30;
+	return exs_imm_credited(imm) ? imm >> 28 & 3 : imm >> 30;
 }
 
 static inline u32 exs_imm_len(u32 imm)
 {
-	return imm & EXS_IMM_LEN_MAX;
+	return imm & (exs_imm_credited(imm) ? EXS_IMM_CREDITED_MAX : EXS_IMM_LEN_MAX);
+}
+
+static inline u32 exs_imm_credits(u32 imm)
+{
+	return exs_imm_credited(imm) ? imm >> 20 & EXS_IMM_CREDITS_MAX : 0;
+}
+
+/* @imm, which carries none and whose length is EXS_IMM_CREDITED_MAX at most. */
+static inline u32 exs_imm_with_credits(u32 imm, u32 credits)
+{
+	if (!credits)
+		return imm;
+	return (u32)EXS_IMM_CREDITED << 30 | exs_imm_kind(imm) << 28 | credits << 20 |
+	       exs_imm_len(imm);
 }
 
 /*

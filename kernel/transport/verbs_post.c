@@ -30,7 +30,8 @@ bool exs_verbs_room(struct exs_ep *ep)
 	lockdep_assert_held(&ep->conn->lock);
 	if (!exs_verbs_is(v, EXS_VERBS_OPEN) || v->failed)
 		return false;
-	exs_verbs_watch(v);
+	if (!v->watched)
+		exs_verbs_watch(v);
 	if (list_empty(&v->slots_free) ||
 	    v->sq_used + EXS_VERBS_CHAIN_WRS > EXS_VERBS_SQ_WRS)
 		return false;

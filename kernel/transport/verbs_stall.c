@@ -35,8 +35,6 @@ static unsigned long exs_verbs_patience(void)
 void exs_verbs_watch(struct exs_verbs_ep *v)
 {
 	lockdep_assert_held(&v->ep.conn->lock);
-	if (v->watched)
-		return;
 	v->watched = true;
 	v->progress = jiffies;
 	/* It may be queued already, for a keepalive. */

@@ -511,7 +511,9 @@ static void bad_immediates(void)
 	bad_immediate(&s, IMM_DIRECT << 30 | 100u, "direct without an advert");
 	bad_immediate(&s, (uint32_t)IMM_INDIRECT << 30 | 100, "indirect without a ring");
 	bad_immediate(&s, (uint32_t)IMM_TRUNCATED << 30 | 100, "truncated without an advert");
-	bad_immediate(&s, (uint32_t)IMM_WRONG << 30 | 100, "an unknown kind");
+	bad_immediate(&s, (uint32_t)IMM_CREDITED << 30 | 100, "a place for credits, and none");
+	bad_immediate(&s, (uint32_t)IMM_CREDITED << 30 | 3 << 28 | 1 << 20 | 100, "an unknown kind");
+	bad_immediate(&s, (uint32_t)IMM_CREDITED << 30 | 200 << 20 | 100, "credits that nobody spent");
 	bad_immediate(&s, 0, "nothing");
 	bad_immediate(&s, UINT32_MAX, "all ones");
 	attach(&s);

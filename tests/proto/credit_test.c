@@ -57,6 +57,34 @@ static void test_any_send_carries_them(void)
 	EXPECT(a.credits.have == 8 && b.credits.owed == 0);
 }
 
+/* An answer with data of its own needs no CREDIT. */
+static void test_immediate_carries_them(void)
+{
+	u32 i;
+
+	pair_init(EXS_WIRE_STREAM, 4);
+	for (i = 0; i < 8; i++) {
+		recv_on(&b, &rcv[0], 10, EXS_RCV_DIRECT);
+		EXPECT(passes(&b, &a, EXS_MSG_ADVERT));
+		send_on(&a, &snd[0], 10);
+		EXPECT(writes(&a, &b, EXS_IMM_DIRECT, 10) && exs_imm_credits(tx.imm) == 1);
+		EXPECT(b.credits.have == 4 && exs_engine_next_rcv_done(&b) == &rcv[0]);
+	}
+	EXPECT(!a.stats.credits_sent && !b.stats.credits_sent);
+}
+
+/* There is room for them up to a mebibyte. */
+static void test_long_transfers_carry_none(void)
+{
+	pair_init(EXS_WIRE_STREAM, 8);
+	recv_on(&b, &rcv[0], 1 << 21, EXS_RCV_DIRECT);
+	EXPECT(passes(&b, &a, EXS_MSG_ADVERT));
+	send_on(&a, &snd[0], 1 << 20);
+	while (next(&a) && !tx.last)
+		;
+	EXPECT(tx.imm == exs_imm(EXS_IMM_DIRECT, 1 << 20) && a.credits.owed == 1);
+}
+
 static void test_greeting(void)
 {
 	start(4);
@@ -84,6 +112,20 @@ static void test_violations(void)
 	EXPECT(exs_engine_rx_imm(&a, 0) == -EPROTO);
 }
 
+static void test_violations_of_immediates(void)
+{
+	u32 one = exs_imm(EXS_IMM_DIRECT, 1), mark = (u32)EXS_IMM_CREDITED << 30;
+
+	/* Each but the last with an advert that it would be right for. */
+	pair_init(EXS_WIRE_STREAM, 4);
+	recv_on(&a, &rcv[0], 10, EXS_RCV_DIRECT | EXS_RCV_WAITALL);
+	EXPECT(passes(&a, &b, EXS_MSG_ADVERT));
+	EXPECT(exs_engine_rx_imm(&a, exs_imm_with_credits(one, 2)) == -EPROTO);
+	EXPECT(exs_engine_rx_imm(&a, mark | 1) == -EPROTO);
+	EXPECT(!exs_engine_rx_imm(&a, exs_imm_with_credits(one, 1)));
+	EXPECT(exs_engine_rx_imm(&a, mark | 3 << 28 | 1 << 20 | 1) == -EPROTO);
+}
+
 static void test_repost_is_bounded(void)
 {
 	start(4);
@@ -97,8 +139,11 @@ int main(void)
 		{ "reserves for data and control", test_reserves },
 		{ "CREDIT at half", test_credit_is_due_at_half },
 		{ "any SEND carries credits", test_any_send_carries_them },
+		{ "an immediate carries credits", test_immediate_carries_them },
+		{ "a long transfer carries none", test_long_transfers_carry_none },
 		{ "a greeting", test_greeting },
 		{ "violations", test_violations },
+		{ "violations of immediates", test_violations_of_immediates },
 		{ "no more owed than there are", test_repost_is_bounded },
 	};
 

@@ -374,14 +374,21 @@ static bool rx_message(void)
 /* A write is accepted only where one was invited, and only so long. */
 static bool rx_write(void)
 {
-	u32 kind = byte() & 3, len = byte() < 200 ? byte() % 17 : word();
+	u32 mark = byte(), len = byte() < 200 ? byte() % 17 : word();
+	u32 imm = mark << 30 | (len & EXS_IMM_LEN_MAX);
+	u32 kind;
 	struct exs_rcv *head = exs_rcv_head(&f.e);
 	struct exs_rcv before = head ? *head : (struct exs_rcv){ 0 };
 	u32 room = f.e.ring - f.e.used - f.e.freed;
 
-	len &= EXS_IMM_LEN_MAX;
-	if (exs_engine_rx_imm(&f.e, kind << 30 | len))
+	/* With credits: a kind and some of them. */
+	if (exs_imm_credited(imm))
+		imm = 3u << 30 | (mark >> 2 & 3) << 28 | (mark >> 4) << 20 | (len & EXS_IMM_CREDITED_MAX);
+	kind = exs_imm_kind(imm);
+	len = exs_imm_len(imm);
+	if (exs_engine_rx_imm(&f.e, imm))
 		return false;
+	f.peer_owes -= min_t(u32, f.peer_owes, exs_imm_credits(imm));
 	if (kind == EXS_IMM_INDIRECT) {
 		MUST(f.stream && len && len <= room);
 		return true;

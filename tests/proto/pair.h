@@ -86,7 +86,7 @@ static inline bool writes(struct exs_engine *from, struct exs_engine *to,
 {
 	if (!next(from) || tx.kind != EXS_TX_WRITE || !tx.last)
 		return false;
-	return tx.imm == exs_imm(kind, len) && !hand(to);
+	return exs_imm_kind(tx.imm) == (u32)kind && exs_imm_len(tx.imm) == len && !hand(to);
 }
 
 /* The receiver's ring is drained into its receives. */

@@ -184,6 +184,13 @@ static void test_immediate(void)
 	EXPECT(exs_imm_kind(imm) == EXS_IMM_TRUNCATED);
 	EXPECT(exs_imm_len(imm) == EXS_IMM_LEN_MAX);
 	EXPECT(exs_imm(EXS_IMM_DIRECT, 5) == 5);
+
+	imm = exs_imm_with_credits(exs_imm(EXS_IMM_INDIRECT, EXS_IMM_CREDITED_MAX), 200);
+	EXPECT(exs_imm_kind(imm) == EXS_IMM_INDIRECT);
+	EXPECT(exs_imm_len(imm) == EXS_IMM_CREDITED_MAX);
+	EXPECT(exs_imm_credits(imm) == 200);
+	EXPECT(exs_imm_credits(exs_imm(EXS_IMM_TRUNCATED, EXS_IMM_LEN_MAX)) == 0);
+	EXPECT(exs_imm_with_credits(5, 0) == 5);
 }
 
 int main(void)

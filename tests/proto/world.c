@@ -375,6 +375,7 @@ static void put_write(struct side *s, struct item *it)
 
 	it->write = true;
 	it->last = tx.last;
+	it->credits = tx.last ? exs_imm_credits(tx.imm) : 0;
 	it->a = tx.imm;
 	it->b = s->e.ps;
 	it->nsegs = tx.nsegs;

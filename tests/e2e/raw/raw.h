@@ -20,7 +20,7 @@
 
 enum { CREDIT = 1, ADVERT, REVOKE, ANSWER, SPACE, REQUEST, RING, EAGER, WRITTEN, FIN };
 enum { F_FIRST = 1, F_WAITALL = 2 };
-enum { IMM_DIRECT = 0, IMM_INDIRECT = 1, IMM_TRUNCATED = 2, IMM_WRONG = 3 };
+enum { IMM_DIRECT = 0, IMM_INDIRECT = 1, IMM_TRUNCATED = 2, IMM_CREDITED = 3 };
 
 struct raw {
 	struct rdma_event_channel *channel;
