@@ -284,6 +284,9 @@ static inline void exs_conn_put(struct exs_conn *conn)
 	kref_put(&conn->ref, exs_conn_release);
 }
 
+/* Messages that we can take before we must return a credit. */
+#define EXS_HELLO_CREDITS	16
+
 /* Our hello, from the module's limits. */
 void exs_conn_hello(const struct exs_conn *conn, struct exs_hello *hello);
 

@@ -23,6 +23,7 @@
 struct workqueue_struct *exs_verbs_wq;
 struct workqueue_struct *exs_verbs_cq_wq;
 
+static struct kmem_cache *exs_verbs_cache;
 static atomic_t exs_verbs_count = ATOMIC_INIT(0);
 static DECLARE_WAIT_QUEUE_HEAD(exs_verbs_gone);
 
@@ -71,7 +72,7 @@ static void exs_verbs_init_queues(struct exs_verbs_ep *v)
 		INIT_LIST_HEAD(&v->slots[i].stale);
 		list_add_tail(&v->slots[i].link, &v->slots_free);
 	}
-	for (i = 0; i < exs_verbs_recvs(v); i++)
+	for (i = 0; i < EXS_VERBS_RECVS; i++)
 		v->recv[i].done = exs_verbs_recv_done;
 }
 
@@ -86,18 +87,13 @@ static void exs_verbs_set_id(struct exs_verbs_ep *v, struct rdma_cm_id *id)
 /* Has @id and a reference on @conn, once it is published. Sleeps. */
 struct exs_verbs_ep *exs_verbs_alloc(struct exs_conn *conn, struct rdma_cm_id *id)
 {
-	struct exs_verbs_ep *v;
-	struct exs_hello hello;
+	struct exs_verbs_ep *v = kmem_cache_zalloc(exs_verbs_cache, GFP_KERNEL);
 
-	exs_conn_hello(conn, &hello);
-	v = kzalloc(struct_size(v, recv, hello.credits + EXS_VERBS_SPARE_RECVS),
-		    GFP_KERNEL_ACCOUNT);
 	if (!v)
 		return NULL;
 	v->ep.ops = &exs_verbs_ops;
 	v->ep.conn = conn;
 	v->ep.max_copy = EXS_VERBS_COPY_MAX;
-	v->credits = hello.credits;
 	v->lost_err = EXS_VERBS_NOT_LOST;
 	exs_verbs_set_id(v, id);
 	exs_verbs_init_work(v);
@@ -110,7 +106,7 @@ struct exs_verbs_ep *exs_verbs_alloc(struct exs_conn *conn, struct rdma_cm_id *i
 /* No identifier, no resources, not published any more. */
 void exs_verbs_free(struct exs_verbs_ep *v)
 {
-	kfree(v);
+	kmem_cache_free(exs_verbs_cache, v);
 	exs_live(endpoints, -1);
 	if (atomic_dec_and_test(&exs_verbs_count))
 		wake_up(&exs_verbs_gone);
@@ -228,11 +224,18 @@ int exs_verbs_init(void)
 	if (!exs_verbs_wq)
 		return -ENOMEM;
 	exs_verbs_cq_wq = alloc_workqueue("exs_cq", WQ_HIGHPRI | WQ_CPU_INTENSIVE, 0);
-	if (!exs_verbs_cq_wq) {
-		destroy_workqueue(exs_verbs_wq);
-		return -ENOMEM;
-	}
+	if (!exs_verbs_cq_wq)
+		goto out_wq;
+	exs_verbs_cache = KMEM_CACHE(exs_verbs_ep, SLAB_ACCOUNT);
+	if (!exs_verbs_cache)
+		goto out_cq_wq;
 	return 0;
+
+out_cq_wq:
+	destroy_workqueue(exs_verbs_cq_wq);
+out_wq:
+	destroy_workqueue(exs_verbs_wq);
+	return -ENOMEM;
 }
 
 void exs_verbs_exit(void)
@@ -241,4 +244,5 @@ void exs_verbs_exit(void)
 	/* Waits for the tails of the works that brought the count down. */
 	destroy_workqueue(exs_verbs_wq);
 	destroy_workqueue(exs_verbs_cq_wq);
+	kmem_cache_destroy(exs_verbs_cache);
 }

@@ -65,7 +65,7 @@
  * Receives beyond those that the peer has credits for: one too many comes as
  * a message that breaks the rules, not as an error of the provider's.
  */
-#define EXS_VERBS_SPARE_RECVS	1
+#define EXS_VERBS_RECVS		(EXS_HELLO_CREDITS + 1)
 
 /* Bits of exs_verbs_ep.flags. */
 enum {
@@ -168,7 +168,6 @@ struct exs_verbs_listener;
  * @mem: receive buffers, then header slots
  * @dma: its DMA address
  * @mem_len: its length
- * @credits: receives that the peer knows of
  * @max_sge: elements in one send
  * @inline_max: bytes that a work request can take along
  * @iwarp: there is no immediate, and the initiator must send first
@@ -200,7 +199,7 @@ struct exs_verbs_listener;
  * @run_max: bytes that the device's DMA takes in one piece
  * @quiet: of work requests that only speak when they fail
  * @slots: chains
- * @recv: of the receives: credits + EXS_VERBS_SPARE_RECVS
+ * @recv: of the receives
  */
 struct exs_verbs_ep {
 	struct exs_ep ep;
@@ -230,7 +229,6 @@ struct exs_verbs_ep {
 	void *mem;
 	u64 dma;
 	u32 mem_len;
-	u16 credits;
 	u16 max_sge;
 	u16 inline_max;
 	bool iwarp;
@@ -264,7 +262,7 @@ struct exs_verbs_ep {
 
 	struct ib_cqe quiet;
 	struct exs_verbs_slot slots[EXS_VERBS_SLOTS];
-	struct ib_cqe recv[];
+	struct ib_cqe recv[EXS_VERBS_RECVS];
 };
 
 static inline struct exs_verbs_ep *exs_verbs_ep(struct exs_ep *ep)
@@ -277,15 +275,10 @@ static inline bool exs_verbs_is(const struct exs_verbs_ep *v, unsigned int flag)
 	return test_bit(flag, &v->flags);
 }
 
-static inline u32 exs_verbs_recvs(const struct exs_verbs_ep *v)
-{
-	return v->credits + EXS_VERBS_SPARE_RECVS;
-}
-
 static inline u32 exs_verbs_slot_offset(const struct exs_verbs_ep *v,
 					const struct exs_verbs_slot *slot)
 {
-	return exs_verbs_recvs(v) * EXS_WIRE_BUF_LEN +
+	return EXS_VERBS_RECVS * EXS_WIRE_BUF_LEN +
 	       (slot - v->slots) * EXS_VERBS_SLOT_LEN;
 }
 

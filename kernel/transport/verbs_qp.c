@@ -33,7 +33,7 @@ static int exs_verbs_limits(struct exs_verbs_ep *v)
 	if (!(attrs->device_cap_flags & IB_DEVICE_MEM_MGT_EXTENSIONS) ||
 	    attrs->max_fast_reg_page_list_len < EXS_VERBS_KEY_PAGES_MIN ||
 	    attrs->max_qp_wr <= EXS_VERBS_SQ_WRS ||
-	    attrs->max_qp_wr <= exs_verbs_recvs(v) ||
+	    attrs->max_qp_wr <= EXS_VERBS_RECVS ||
 	    attrs->max_send_sge < 2)
 		return -EOPNOTSUPP;
 	v->iwarp = rdma_protocol_iwarp(v->id->device, v->id->port_num);
@@ -50,7 +50,7 @@ static int exs_verbs_make_mem(struct exs_verbs_ep *v)
 {
 	struct ib_device *dev = v->id->device;
 
-	v->mem_len = exs_verbs_recvs(v) * EXS_WIRE_BUF_LEN +
+	v->mem_len = EXS_VERBS_RECVS * EXS_WIRE_BUF_LEN +
 		     EXS_VERBS_SLOTS * EXS_VERBS_SLOT_LEN;
 	v->mem = alloc_pages_exact(v->mem_len, GFP_KERNEL_ACCOUNT | __GFP_ZERO);
 	if (!v->mem)
@@ -83,7 +83,7 @@ static int exs_verbs_make_cq(struct exs_verbs_ep *v)
 	struct ib_device *dev = v->id->device;
 	struct ib_cq_init_attr attr = {
 		/* All of both queues, and the marks that ib_drain_qp() posts. */
-		.cqe		= EXS_VERBS_SQ_WRS + exs_verbs_recvs(v) + 2,
+		.cqe		= EXS_VERBS_SQ_WRS + EXS_VERBS_RECVS + 2,
 		.comp_vector	= (u32)atomic_inc_return(&next_vector) %
 				  dev->num_comp_vectors,
 	};
@@ -151,7 +151,7 @@ static int exs_verbs_try_queue_pair(struct exs_verbs_ep *v, u32 inline_max)
 		.qp_type		= IB_QPT_RC,
 		.sq_sig_type		= IB_SIGNAL_REQ_WR,
 		.cap.max_send_wr	= EXS_VERBS_SQ_WRS + 1,
-		.cap.max_recv_wr	= exs_verbs_recvs(v) + 1,
+		.cap.max_recv_wr	= EXS_VERBS_RECVS + 1,
 		.cap.max_send_sge	= v->max_sge,
 		.cap.max_recv_sge	= 1,
 		.cap.max_inline_data	= inline_max,
@@ -186,7 +186,7 @@ static int exs_verbs_fill_recvs(struct exs_verbs_ep *v)
 	u32 i;
 	int err;
 
-	for (i = 0; i < exs_verbs_recvs(v); i++) {
+	for (i = 0; i < EXS_VERBS_RECVS; i++) {
 		err = exs_verbs_post_recv(v, i);
 		if (err)
 			return err;
