@@ -175,6 +175,7 @@ int exs_conn_established(struct exs_conn *conn, const struct exs_hello *peer)
 	exs_conn_hello(conn, &config.ours);
 	spin_lock(&conn->lock);
 	if (conn->state == EXS_CONN_CONNECTING && peer->socktype == conn->socktype) {
+		config.confirm = conn->ep->confirm;
 		exs_engine_init(&conn->engine, &config);
 		conn->engine_up = true;
 		exs_conn_tune(conn);
@@ -211,9 +212,11 @@ unsigned long exs_conn_keepalive(const struct exs_conn *conn)
 	return idle ? idle * HZ : READ_ONCE(sock_net(sk)->ipv4.sysctl_tcp_keepalive_time);
 }
 
+/* What a transport calls complete may still be on its way, and a disconnect overtake it. */
 bool exs_conn_flushed(const struct exs_conn *conn)
 {
-	return conn->fin_delivered && !exs_conn_sending(conn);
+	return conn->fin_delivered && exs_engine_confirmed(&conn->engine) &&
+	       !exs_conn_sending(conn);
 }
 
 /* What a disconnect by the peer means for us. conn->lock held. */

@@ -162,7 +162,7 @@ struct exs_conn {
 	bool running, run_again;	/* exs_conn_run()                  */
 	bool engine_up;			/* engine was started: state was UP  */
 	bool drained;			/* the queue pair is gone           */
-	bool fin_delivered;
+	bool fin_delivered;		/* as far as the transport knows     */
 	bool orphan;
 	bool read_shut;			/* shutdown(SHUT_RD)                  */
 	bool ring_made;			/* its size is settled: see exs_run_ring() */
@@ -204,12 +204,15 @@ struct exs_conn {
  * @conn: the other half; holds a reference
  * @max_piece: most bytes in one EXS_TX_WRITE
  * @max_copy: sends of so many bytes are copied when they are posted, and not mapped
+ * @confirm: what is complete need not have arrived, so the peer tells that FIN has;
+ *	set before exs_conn_established()
  */
 struct exs_ep {
 	const struct exs_ep_ops *ops;
 	struct exs_conn *conn;
 	u32 max_piece;
 	u32 max_copy;
+	bool confirm;
 };
 
 /**

@@ -16,6 +16,10 @@
  *    them for ever.
  * 6. A peer that sends without a credit, or returns more than we spent, breaks
  *    the rules.
+ * 7. Credits come back in the order of the messages. So who has FIN's back knows
+ *    that all arrived. Where a transport does not tell (config.confirm), a CREDIT
+ *    is sent when every receive is posted again after FIN came; once, or two that
+ *    have both sent FIN would exchange them for ever.
  */
 #include "private.h"
 
@@ -48,6 +52,8 @@ u16 exs_credit_take_owed(struct exs_engine *e, u16 max)
 
 	e->credits.owed -= owed;
 	e->credits.granted += owed;
+	if (!e->credits.owed)
+		e->credits.greet = false;
 	return owed;
 }
 
@@ -66,13 +72,39 @@ int exs_credit_returned(struct exs_engine *e, u16 n)
 	if (n > e->credits.peer_total - e->credits.have)
 		return -EPROTO;
 	e->credits.have += n;
+	e->credits.fin_left -= min(n, e->credits.fin_left);
 	return 0;
+}
+
+/* FIN is on its way, and paid for: rule 7. */
+void exs_credit_await_fin(struct exs_engine *e)
+{
+	e->credits.fin_left = e->credits.peer_total - e->credits.have;
+}
+
+bool exs_engine_confirmed(const struct exs_engine *e)
+{
+	return !e->config.confirm || (e->fin_sent && !e->credits.fin_left);
+}
+
+/* Rule 7. */
+static bool credit_confirms(const struct exs_engine *e)
+{
+	if (!e->config.confirm || !e->fin_rcvd || !exs_rule(CONFIRM) ||
+	    (e->credits.fin_told && exs_rule(CONFIRM_ONCE)))
+		return false;
+	return e->credits.owed + e->credits.granted == e->credits.total;
 }
 
 void exs_engine_reposted(struct exs_engine *e)
 {
-	if (e->credits.owed + e->credits.granted < e->credits.total)
-		e->credits.owed++;
+	if (e->credits.owed + e->credits.granted >= e->credits.total)
+		return;
+	e->credits.owed++;
+	if (!credit_confirms(e))
+		return;
+	e->credits.fin_told = true;
+	e->credits.greet = true;
 }
 
 void exs_engine_greet(struct exs_engine *e)

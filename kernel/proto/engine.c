@@ -212,7 +212,6 @@ static bool tx_credit(struct exs_engine *e, struct exs_tx *tx)
 {
 	if (!exs_credit_due(e))
 		return false;
-	e->credits.greet = false;
 	e->stats.credits_sent++;
 	return exs_tx_message(e, tx, EXS_MSG_CREDIT);
 }
@@ -226,7 +225,9 @@ bool exs_tx_fin(struct exs_engine *e, struct exs_tx *tx)
 		return false;
 	e->fin_sent = true;
 	exs_held_forget(e);
-	return exs_tx_message(e, tx, EXS_MSG_FIN);
+	exs_tx_message(e, tx, EXS_MSG_FIN);
+	exs_credit_await_fin(e);
+	return true;
 }
 
 bool exs_engine_next_tx(struct exs_engine *e, u32 max, struct exs_tx *tx)

@@ -176,7 +176,9 @@ struct exs_credits {
 	u16 granted;	/* messages that the peer may still send us    */
 	u16 total;	/* N of our own receive queue                  */
 	u16 peer_total;
+	u16 fin_left;	/* to come back until FIN's own has            */
 	bool greet;	/* send a CREDIT though none is due            */
+	bool fin_told;	/* ... and was set for FIN's                   */
 	bool stalled;	/* data waits for a credit (stats)             */
 };
 
@@ -199,11 +201,14 @@ struct exs_engine_stats {
  * @peer: what the peer's hello said (checked by exs_wire_get_hello())
  * @eager_max: largest message sent eagerly, at most EXS_WIRE_DATA_MAX; see also
  *	exs_engine_tune()
+ * @confirm: both sides tell when FIN has arrived, as their transport does not; see
+ *	exs_engine_confirmed()
  */
 struct exs_engine_config {
 	struct exs_hello ours;
 	struct exs_hello peer;
 	u32 eager_max;
+	bool confirm;
 };
 
 struct exs_engine;
@@ -355,6 +360,15 @@ void exs_engine_cancel_rcv(struct exs_engine *e, struct exs_rcv *rcv);
 
 /** exs_engine_shutdown() - FIN after the last queued send */
 void exs_engine_shutdown(struct exs_engine *e);
+
+/**
+ * exs_engine_confirmed() - whether the peer has said that FIN, and so all, arrived
+ * @e: the engine
+ *
+ * Return: true where nobody has to say that: without config.confirm it is the
+ * transport that knows.
+ */
+bool exs_engine_confirmed(const struct exs_engine *e);
 
 /**
  * exs_engine_fail() - the connection is dead: end everything

@@ -17,6 +17,8 @@ enum exs_rule {
 	EXS_RULE_RESERVE,	/* data and control leave credits over      */
 	EXS_RULE_RESERVE_CONTROL, /* control does                           */
 	EXS_RULE_CREDIT_BATCH,	/* CREDIT waits for several owed            */
+	EXS_RULE_CONFIRM,	/* FIN's credit does not wait for others    */
+	EXS_RULE_CONFIRM_ONCE,	/* ... but those after it do                */
 	/* stream.c: sender */
 	EXS_RULE_POSITION,	/* a first advert must match the position   */
 	EXS_RULE_WHOLE_PHASE,	/* one that does not voids its whole phase  */
@@ -133,6 +135,7 @@ static inline void exs_credit_spend(struct exs_engine *e)
 u16 exs_credit_take_owed(struct exs_engine *e, u16 max);
 int exs_credit_arrived(struct exs_engine *e);
 int exs_credit_returned(struct exs_engine *e, u16 n);
+void exs_credit_await_fin(struct exs_engine *e);
 
 /* held.c: the peer's adverts, and transfers */
 int exs_held_push(struct exs_engine *e, const struct exs_msg *msg);

@@ -37,6 +37,8 @@ static int exs_verbs_limits(struct exs_verbs_ep *v)
 	    attrs->max_send_sge < 2)
 		return -EOPNOTSUPP;
 	v->iwarp = rdma_protocol_iwarp(v->id->device, v->id->port_num);
+	/* There, complete may mean no more than that TCP has taken it. */
+	v->ep.confirm = v->iwarp;
 	v->repeats = v->id->device->ops.driver_id == RDMA_DRIVER_RXE;
 	v->max_sge = min_t(u32, attrs->max_send_sge, EXS_VERBS_SEND_SGES);
 	v->key_pages = min_t(u32, attrs->max_fast_reg_page_list_len,
@@ -305,7 +307,10 @@ void exs_verbs_free_qp(struct exs_verbs_ep *v)
 	v->pd = NULL;
 }
 
-/* Asynchronous events of the queue pair: any context. */
+/*
+ * Asynchronous events of the queue pair: any context. iWARP has one when TCP's end is
+ * noticed by sending: what the peer's disconnect means, core knows.
+ */
 static void exs_verbs_qp_event(struct ib_event *event, void *context)
 {
 	struct exs_verbs_ep *v = context;
@@ -314,7 +319,7 @@ static void exs_verbs_qp_event(struct ib_event *event, void *context)
 	case IB_EVENT_QP_FATAL:
 	case IB_EVENT_QP_REQ_ERR:
 	case IB_EVENT_QP_ACCESS_ERR:
-		exs_verbs_note_lost(v, ECONNRESET);
+		exs_verbs_note_lost(v, v->iwarp ? 0 : ECONNRESET);
 		break;
 	default:
 		break;

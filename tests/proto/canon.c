@@ -173,6 +173,10 @@ static void pack_side(const struct side *s, const struct side *o)
 		pack(s->e.credits.owed);
 		pack(s->e.credits.granted);
 	}
+	if (scenario.confirm) {
+		pack(s->e.credits.fin_left);
+		pack(s->e.credits.greet | s->e.credits.fin_told << 1);
+	}
 }
 
 u64 world_hash(void)

@@ -133,6 +133,97 @@ static void test_repost_is_bounded(void)
 	EXPECT(!a.credits.owed);
 }
 
+static void start_confirming(u8 socktype, u16 credits)
+{
+	pair_init(socktype, credits);
+	a.config.confirm = true;
+	b.config.confirm = true;
+}
+
+/* FIN's credit does not wait for others, and those before it do not count as it. */
+static void fin_is_confirmed(u8 socktype)
+{
+	start_confirming(socktype, 8);
+	recv_on(&a, &rcv[0], 1, EXS_RCV_DIRECT);
+	EXPECT(passes(&a, &b, EXS_MSG_ADVERT));
+	exs_engine_shutdown(&a);
+	EXPECT(!exs_engine_confirmed(&a));
+	EXPECT(next(&a) && tx.msg.type == EXS_MSG_FIN);
+	EXPECT(!exs_credit_returned(&a, 1) && !exs_engine_confirmed(&a));
+	EXPECT(!exs_credit_returned(&a, 1) && exs_engine_confirmed(&a));
+
+	start_confirming(socktype, 8);
+	exs_engine_shutdown(&a);
+	EXPECT(passes(&a, &b, EXS_MSG_FIN) && !exs_engine_confirmed(&a));
+	EXPECT(passes(&b, &a, EXS_MSG_CREDIT) && tx.msg.credits == 1);
+	EXPECT(exs_engine_confirmed(&a) && !exs_engine_confirmed(&b));
+	EXPECT(!next(&a) && !next(&b));
+}
+
+static void test_fin_is_confirmed(void)
+{
+	fin_is_confirmed(EXS_WIRE_STREAM);
+	fin_is_confirmed(EXS_WIRE_SEQPACKET);
+}
+
+/* Two FINs that cross, one CREDIT each, and nothing more. */
+static void test_both_are_confirmed(void)
+{
+	static struct exs_msg fin = { .type = EXS_MSG_FIN };
+
+	start_confirming(EXS_WIRE_STREAM, 8);
+	exs_engine_shutdown(&a);
+	exs_engine_shutdown(&b);
+	EXPECT(next(&a) && tx.msg.type == EXS_MSG_FIN);
+	EXPECT(passes(&b, &a, EXS_MSG_FIN));
+	EXPECT(!exs_engine_rx_msg(&b, &fin, &eager_rcv));
+	EXPECT(!next(&b));		/* not posted again yet */
+	exs_engine_reposted(&b);
+	EXPECT(passes(&b, &a, EXS_MSG_CREDIT) && tx.msg.credits == 1);
+	EXPECT(exs_engine_confirmed(&a) && !exs_engine_confirmed(&b));
+	EXPECT(passes(&a, &b, EXS_MSG_CREDIT) && tx.msg.credits == 2);
+	EXPECT(exs_engine_confirmed(&b));
+	EXPECT(!next(&a) && !next(&b));
+}
+
+/* What goes anyhow says it; and it may take the last credit. */
+static void test_confirmed_by_any_send(void)
+{
+	static struct exs_msg fin = { .type = EXS_MSG_FIN };
+	u32 i;
+
+	start_confirming(EXS_WIRE_SEQPACKET, 8);
+	recv_on(&a, &rcv[0], 10, EXS_RCV_DIRECT);
+	EXPECT(passes(&a, &b, EXS_MSG_ADVERT));
+	exs_engine_cancel_rcv(&a, &rcv[0]);
+	EXPECT(passes(&a, &b, EXS_MSG_REVOKE));
+	exs_engine_shutdown(&a);
+	EXPECT(passes(&a, &b, EXS_MSG_FIN));
+	EXPECT(passes(&b, &a, EXS_MSG_ANSWER) && tx.msg.credits == 3);
+	EXPECT(exs_engine_confirmed(&a) && !next(&b));
+
+	start_confirming(EXS_WIRE_SEQPACKET, 4);
+	for (i = 0; i < 2; i++)
+		send_on(&b, &snd[i], 1);
+	while (next(&b))
+		;
+	recv_on(&b, &rcv[0], 10, EXS_RCV_DIRECT);
+	EXPECT(next(&b) && tx.msg.type == EXS_MSG_ADVERT && b.credits.have == 1);
+	EXPECT(!exs_engine_rx_msg(&b, &fin, &eager_rcv));
+	exs_engine_reposted(&b);
+	EXPECT(next(&b) && tx.msg.type == EXS_MSG_CREDIT && !b.credits.have);
+}
+
+/* Where the transport tells, nobody else does. */
+static void test_confirmed_by_the_transport(void)
+{
+	start(8);
+	EXPECT(exs_engine_confirmed(&a));
+	exs_engine_shutdown(&a);
+	EXPECT(passes(&a, &b, EXS_MSG_FIN) && exs_engine_confirmed(&a));
+	EXPECT(!next(&b));
+}
+
 int main(void)
 {
 	static const struct test tests[] = {
@@ -145,6 +236,10 @@ int main(void)
 		{ "violations", test_violations },
 		{ "violations of immediates", test_violations_of_immediates },
 		{ "no more owed than there are", test_repost_is_bounded },
+		{ "FIN is confirmed at once", test_fin_is_confirmed },
+		{ "both FINs are, and once", test_both_are_confirmed },
+		{ "by any SEND, or the last credit", test_confirmed_by_any_send },
+		{ "not where the transport tells", test_confirmed_by_the_transport },
 	};
 
 	return RUN_TESTS("credit", tests);

@@ -68,6 +68,7 @@ static void start(void)
 	config.peer.max_adverts = how & 2 ? 0xffff : 1 + how % 9;
 	config.peer.max_segs = how & 4 ? 0xffff : EXS_WIRE_SEGS_MAX;
 	config.eager_max = word();
+	config.confirm = how & 16;
 	exs_engine_init(&f.e, &config);
 	if (how & 8 && f.stream)
 		exs_engine_ring_ready(&f.e, 1 + byte());
@@ -109,6 +110,7 @@ static void check_engine(void)
 	MUST(e->held.seg_count <= EXS_HELD_SEGS_MAX);
 	MUST(e->credits.have <= e->credits.peer_total);
 	MUST(e->credits.owed + e->credits.granted <= e->credits.total);
+	MUST(e->credits.fin_left <= e->credits.peer_total - e->credits.have);
 }
 
 static void take_done(void)

@@ -40,6 +40,10 @@ static const struct family families[] = {
 	  "seqpacket space=130 eager=3 a.send=0,3,0,1 a.unsend=1 a.fin b.cancel=1" },
 	{ "seqpacket, few credits", { "D1", "D2", "N2" }, 2,
 	  "seqpacket credits=4 space=130 a.send=1,2,1 a.fin b.cancel=1" },
+	{ "stream, FIN confirmed", { "D1", "DW2", "N1" }, 2,
+	  "confirm credits=4 ring=2 a.send=1 a.fin b.fin b.cancel=1" },
+	{ "seqpacket, FIN confirmed", { "D1", "D2", "N2" }, 2,
+	  "confirm seqpacket credits=4 space=130 a.send=1,2 a.fin b.fin b.cancel=1" },
 };
 
 static const char * const scenarios[] = {
@@ -51,6 +55,7 @@ static const char * const scenarios[] = {
 	"credits=4 prompt a.send=1,1 b.recv=D1,D1 b.send=1,1 a.recv=D1,D1",
 	"credits=4 prompt a.send=1,1 b.recv=DW2 b.send=1 a.recv=D1 a.fin b.fin b.cancel=1",
 	"credits=5 prompt a.send=1,1 b.recv=D1,D1 b.send=1 a.recv=DW2",
+	"confirm credits=4 prompt a.send=1,1 b.recv=D1 b.send=1,1 a.recv=D1 a.fin b.fin",
 	"prompt ring=1 a.send=1,1,1 b.recv=D1,D1 b.send=1,1,1 a.recv=D1,DW2",
 	"seqpacket credits=4 prompt space=130 a.send=1,2 b.recv=D2,N2 b.send=2,1 a.recv=N2,D1",
 	"seqpacket prompt space=130 a.send=1,2,1 b.recv=D2,N2 b.send=2 a.recv=N2 b.cancel=1 a.fin",
@@ -71,6 +76,8 @@ static const struct rule rules[] = {
 	RULE(RESERVE_CONTROL,
 	     "credits=4 prompt a.send=1,1 b.recv=D1 b.send=1,1 a.recv=D1"),
 	RULE(CREDIT_BATCH, "credits=4 a.send=1 b.recv=D1"),
+	RULE(CONFIRM, "confirm credits=4 a.send=1 a.fin"),
+	RULE(CONFIRM_ONCE, "confirm credits=4 a.fin b.fin"),
 	RULE(POSITION, "a.send=1,1,1 b.recv=D1,D1"),
 	RULE(WHOLE_PHASE, "a.send=1,1,1 b.recv=D1,D1,D1"),
 	RULE(SPACE_ALWAYS, "a.send=1,1,1 b.recv=D1,D1,D1"),

@@ -117,14 +117,16 @@ static bool parse_word(struct scenario *sc, const char **s)
 		sc->prompt_tx = true;
 	else if (starts(s, "slowcopy"))
 		sc->atomic_copy = false;
+	else if (starts(s, "confirm"))
+		sc->confirm = true;
 	else
 		return false;
 	return true;
 }
 
 /*
- * Words: seqpacket, prompt, slowcopy, ring=, credits=, space=, eager=, channel=,
- * piece=, adverts=; of side a or b: a.send=1,2 a.recv=D2,NW3 a.cancel=1
+ * Words: seqpacket, prompt, slowcopy, confirm, ring=, credits=, space=, eager=,
+ * channel=, piece=, adverts=; of side a or b: a.send=1,2 a.recv=D2,NW3 a.cancel=1
  * a.unsend=1 a.fin.
  */
 int scenario_parse(struct scenario *sc, const char *text)
@@ -147,6 +149,9 @@ int scenario_parse(struct scenario *sc, const char *text)
 			return -1;
 	}
 	if (sc->ring > RING_BUF || sc->channel > CHANNEL_MAX)
+		return -1;
+	/* It is by credits that FIN is confirmed. */
+	if (sc->confirm && sc->credits >= CREDITS_MANY)
 		return -1;
 	return 0;
 }

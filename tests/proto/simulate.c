@@ -74,6 +74,7 @@ static void random_scenario(void)
 	scenario.adverts = 1 + rnd(EXS_ADVERTS_MAX);
 	scenario.prompt_tx = rnd(2);
 	scenario.atomic_copy = rnd(2);
+	scenario.confirm = rnd(2);
 	random_side(&scenario.side[0]);
 	random_side(&scenario.side[1]);
 }

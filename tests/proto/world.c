@@ -558,6 +558,8 @@ static void check_credits(const struct side *s, const struct side *o)
 	n += s->e.write.snd ? 1 : 0;
 	CHECK(n == scenario.credits, "credits: %u of %u", n, scenario.credits);
 	CHECK(s->e.credits.have <= scenario.credits, "credits below zero");
+	CHECK(!scenario.confirm || !exs_engine_confirmed(&s->e) || o->e.fin_rcvd,
+	      "FIN is confirmed, and not there");
 }
 
 /* Bytes of ring or eager space that data on its way will take. */
@@ -755,6 +757,7 @@ static void quiet_sender(struct side *s, struct side *o)
 
 	CHECK(!s->e.write.snd && !s->e.answer_due, "stuck: half sent");
 	CHECK(!s->e.fin_wanted || snd || s->e.fin_sent, "stuck: FIN not sent");
+	CHECK(!s->e.fin_sent || exs_engine_confirmed(&s->e), "stuck: FIN not confirmed");
 	if (!snd)
 		return;
 	CHECK(!exs_rcv_head(&o->e), "stuck: a send and a receive both wait");
@@ -796,6 +799,7 @@ void world_start(void)
 	};
 	struct exs_engine_config config = {
 		.ours = hello, .peer = hello, .eager_max = scenario.eager_max,
+		.confirm = scenario.confirm,
 	};
 	u32 i;
 

@@ -57,6 +57,7 @@ struct scenario {
 	u32 adverts;		/* that each side can hold                  */
 	bool prompt_tx;		/* transmit whenever the channel has room   */
 	bool atomic_copy;	/* ring copies take no time                 */
+	bool confirm;		/* FIN is confirmed                         */
 	struct side_plan side[2];
 };
 
@@ -135,9 +136,11 @@ u32 world_send_index(const struct side *s, const struct exs_snd *snd);
 u64 world_hash(void);
 
 /* Fewer than any scenario's messages: part of the state, reposting takes time. */
+#define CREDITS_MANY	200
+
 static inline bool tight_credits(void)
 {
-	return scenario.credits < 200;
+	return scenario.credits < CREDITS_MANY;
 }
 
 #endif
