@@ -13,7 +13,6 @@
 #include "sock.h"
 #include "stats.h"
 
-
 /* A message costs its length and EXS_EAGER_OVERHEAD while it is kept. */
 #define EXS_HELLO_EAGER_SPACE	(32 * EXS_WIRE_BUF_LEN)
 

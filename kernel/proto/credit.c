@@ -7,8 +7,8 @@
  *    nothing; the transfer's credit is spent when it begins.
  * 2. A credit is owed to the peer once the receive is posted again. That never
  *    waits for the application, so credits say nothing about its pace.
- * 3. Every SEND carries all credits that are owed, and so does every immediate
- *    that has room for them.
+ * 3. Every SEND but WRITTEN carries all credits that are owed, and so does every
+ *    immediate, WRITTEN's too, that has room for them.
  * 4. Data must leave two credits, control one. Only an explicit CREDIT may use
  *    the last: with it the peer always learns of the credits that it owns.
  * 5. CREDIT is sent when half of our receives are owed, but no less than two:
@@ -66,7 +66,7 @@ int exs_credit_arrived(struct exs_engine *e)
 	return 0;
 }
 
-/* A header carried @n. */
+/* A header or an immediate carried @n. */
 int exs_credit_returned(struct exs_engine *e, u16 n)
 {
 	if (n > e->credits.peer_total - e->credits.have)

@@ -4,7 +4,8 @@
  *
  * A connection exchanges a hello in the CM's private data, then messages: a
  * SEND carries one message (16 byte header, then segments or data), an RDMA
- * WRITE WITH IMMEDIATE carries data and, in its immediate, its kind and length.
+ * WRITE WITH IMMEDIATE carries data and, in its immediate, its kind and length,
+ * and perhaps credits.
  * On transports that have no immediate, the same word follows the WRITE in a
  * message of its own (EXS_MSG_WRITTEN). Everything is little-endian.
  */

@@ -317,9 +317,11 @@ static void exs_verbs_qp_event(struct ib_event *event, void *context)
 
 	switch (event->event) {
 	case IB_EVENT_QP_FATAL:
+		exs_verbs_note_lost(v, v->iwarp ? 0 : ECONNRESET);
+		break;
 	case IB_EVENT_QP_REQ_ERR:
 	case IB_EVENT_QP_ACCESS_ERR:
-		exs_verbs_note_lost(v, v->iwarp ? 0 : ECONNRESET);
+		exs_verbs_note_lost(v, ECONNRESET);
 		break;
 	default:
 		break;

@@ -511,9 +511,6 @@ static void bad_immediates(void)
 	bad_immediate(&s, IMM_DIRECT << 30 | 100u, "direct without an advert");
 	bad_immediate(&s, (uint32_t)IMM_INDIRECT << 30 | 100, "indirect without a ring");
 	bad_immediate(&s, (uint32_t)IMM_TRUNCATED << 30 | 100, "truncated without an advert");
-	bad_immediate(&s, (uint32_t)IMM_CREDITED << 30 | 100, "a place for credits, and none");
-	bad_immediate(&s, (uint32_t)IMM_CREDITED << 30 | 3 << 28 | 1 << 20 | 100, "an unknown kind");
-	bad_immediate(&s, (uint32_t)IMM_CREDITED << 30 | 200 << 20 | 100, "credits that nobody spent");
 	bad_immediate(&s, 0, "nothing");
 	bad_immediate(&s, UINT32_MAX, "all ones");
 	attach(&s);
@@ -591,6 +588,49 @@ static void honest_write(void)
 	untouched(t.memory, t.window, "before the window");
 	untouched(t.window + WINDOW, t.memory + ROOM, "behind the window");
 	neighbour_lives(&t.s);
+}
+
+/* All of the window, and credits. */
+static void credited(struct target *t, uint32_t kind, uint32_t credits)
+{
+	target_open(t);
+	raw_write(&t->s.r, 0, 0, 0, (uint32_t)IMM_CREDITED << 30 | kind << 28 | credits << 20 | WINDOW);
+}
+
+/* The advert cost one. */
+static void honest_credit(void)
+{
+	struct target t;
+
+	credited(&t, IMM_DIRECT, 1);
+	event_is(t.q, EXS_EVT_RECV, 1, 0, WINDOW);
+	neighbour_lives(&t.s);
+}
+
+static void bad_credits(uint32_t kind, uint32_t credits, const char *what)
+{
+	struct target t;
+
+	credited(&t, kind, credits);
+	ended(&t.s, what);
+	counted_once(0, what);
+	event_is(t.q, EXS_EVT_RECV, 1, EPROTO, 0);
+	neighbour_lives(&t.s);
+}
+
+static void no_credits(void)
+{
+	bad_credits(IMM_DIRECT, 0, "a place for credits, and none");
+}
+
+static void credits_not_spent(void)
+{
+	bad_credits(IMM_DIRECT, 2, "credits that nobody spent");
+}
+
+static void credits_and_no_kind(void)
+{
+	bad_credits(IMM_CREDITED, 1, "credits and an unknown kind");
 }
 
 /* Nothing that the wire shows is an address of a program, or of the kernel. */
@@ -960,6 +1000,10 @@ static const struct e2e_case cases[] = {
 	{ "flood", flood, .on = ON_PEERS, .needs = NEEDS_ONE },
 	{ "bad_immediates", bad_immediates, .on = ON_PEERS, .needs = NEEDS_ONE },
 	{ "honest_write", honest_write, .on = ON_PEERS, .needs = NEEDS_ONE },
+	{ "honest_credit", honest_credit, .on = ON_PEERS, .needs = NEEDS_ONE },
+	{ "no_credits", no_credits, .on = ON_PEERS, .needs = NEEDS_ONE },
+	{ "credits_not_spent", credits_not_spent, .on = ON_PEERS, .needs = NEEDS_ONE },
+	{ "credits_and_no_kind", credits_and_no_kind, .on = ON_PEERS, .needs = NEEDS_ONE },
 	{ "no_addresses", no_addresses, .on = ON_PEERS, .needs = NEEDS_ONE },
 	{ "stale_key", stale_key, .on = ON_PEERS, .needs = NEEDS_ONE },
 	{ "write_before", write_before, .on = ON_PEERS, .needs = NEEDS_ONE },

@@ -116,14 +116,17 @@ static void test_violations_of_immediates(void)
 {
 	u32 one = exs_imm(EXS_IMM_DIRECT, 1), mark = (u32)EXS_IMM_CREDITED << 30;
 
-	/* Each but the last with an advert that it would be right for. */
+	/* Two adverts, two credits spent. */
 	pair_init(EXS_WIRE_STREAM, 4);
 	recv_on(&a, &rcv[0], 10, EXS_RCV_DIRECT | EXS_RCV_WAITALL);
 	EXPECT(passes(&a, &b, EXS_MSG_ADVERT));
-	EXPECT(exs_engine_rx_imm(&a, exs_imm_with_credits(one, 2)) == -EPROTO);
+	recv_on(&a, &rcv[1], 10, EXS_RCV_DIRECT);
+	EXPECT(passes(&a, &b, EXS_MSG_ADVERT));
+	EXPECT(exs_engine_rx_imm(&a, exs_imm_with_credits(one, 3)) == -EPROTO);
 	EXPECT(exs_engine_rx_imm(&a, mark | 1) == -EPROTO);
 	EXPECT(!exs_engine_rx_imm(&a, exs_imm_with_credits(one, 1)));
 	EXPECT(exs_engine_rx_imm(&a, mark | 3 << 28 | 1 << 20 | 1) == -EPROTO);
+	EXPECT(a.credits.have == 4);
 }
 
 static void test_repost_is_bounded(void)
