@@ -21,6 +21,7 @@
 #define EXS_ATTEND_LOOK	64	/* operations looked at to find the connections */
 
 /* Any context; the connection's list is locked. */
+exs_hot
 static int exs_attend_wake(struct wait_queue_entry *entry, unsigned int mode,
 			   int flags, void *key)
 {
@@ -65,6 +66,7 @@ static void exs_attend_collect(struct exs_attend *a, struct exs_queue *q)
 	spin_unlock(&q->lock);
 }
 
+exs_hot
 void exs_attend_begin(struct exs_attend *a, struct exs_queue *q)
 {
 	unsigned int i;
@@ -89,6 +91,7 @@ static void exs_attended_drain(struct exs_attended *it)
 		exs_count(waiter_completions, exs_conn_drain_cq(it->conn));
 }
 
+exs_hot
 void exs_attend_end(struct exs_attend *a)
 {
 	while (a->n) {
@@ -107,6 +110,7 @@ void exs_attend_give_up(struct exs_attend *a)
 	exs_attend_end(a);
 }
 
+exs_hot
 bool exs_attend_due(const struct exs_attend *a)
 {
 	unsigned int i;
@@ -117,6 +121,7 @@ bool exs_attend_due(const struct exs_attend *a)
 	return false;
 }
 
+exs_hot
 void exs_attend_drain(struct exs_attend *a)
 {
 	unsigned int i;

@@ -145,6 +145,7 @@ static bool exs_token_over(const struct exs_op *op)
 	       READ_ONCE(exs_sk(child)->state) == EXS_CLOSED;
 }
 
+exs_hot
 void exs_tokens_sweep(struct exs_queue *q)
 {
 	struct exs_op *op, *next;

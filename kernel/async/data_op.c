@@ -121,11 +121,13 @@ static int exs_data_prep(struct exs_op *op, const struct exs_sqe *sqe, u32 acces
 	return exs_prep_in(op, exs_region_get(sqe->region), sqe, access);
 }
 
+exs_hot
 int exs_send_prep(struct exs_op *op, const struct exs_sqe *sqe)
 {
 	return exs_data_prep(op, sqe, EXS_MREG_READ);
 }
 
+exs_hot
 int exs_recv_prep(struct exs_op *op, const struct exs_sqe *sqe)
 {
 	return exs_data_prep(op, sqe, EXS_MREG_WRITE);
@@ -141,6 +143,7 @@ int exs_recvmsg_prep(struct exs_op *op, const struct exs_sqe *sqe)
 	return exs_vector_prep(op, sqe, EXS_MREG_WRITE);
 }
 
+exs_hot
 void exs_data_cleanup(struct exs_op *op)
 {
 	struct exs_op_data *d = &op->data;
@@ -157,6 +160,7 @@ void exs_data_cleanup(struct exs_op *op)
 	}
 }
 
+exs_hot
 static void exs_data_done(struct kiocb *iocb, long res)
 {
 	struct exs_op *op = container_of(iocb, struct exs_op, data.iocb);
@@ -167,6 +171,7 @@ static void exs_data_done(struct kiocb *iocb, long res)
 	exs_op_complete(op, res, flags & (MSG_TRUNC | MSG_EOR), 0);
 }
 
+exs_hot
 bool exs_iocb_is_op(const struct kiocb *iocb)
 {
 	return iocb->ki_complete == exs_data_done || exs_iocb_is_aio(iocb);
@@ -179,6 +184,7 @@ static struct exs_feed *exs_iocb_feed(const struct kiocb *iocb)
 	return container_of(iocb, struct exs_op, data.iocb)->data.feed;
 }
 
+exs_hot
 bool exs_iocb_is_feed(const struct kiocb *iocb)
 {
 	return exs_iocb_feed(iocb);
@@ -201,6 +207,7 @@ static long exs_data_result(const struct msghdr *msg, long res)
 }
 
 /* ki_filp is for the time of the call only: the operation holds no file. */
+exs_hot
 static void exs_data_msg(struct exs_op *op, struct socket *sock, struct msghdr *msg)
 {
 	op->data.iocb.ki_filp = sock->file;
@@ -214,6 +221,7 @@ static void exs_data_msg(struct exs_op *op, struct socket *sock, struct msghdr *
 }
 
 /* A result now, and not an event, would have raised SIGPIPE. */
+exs_hot
 long exs_send_issue(struct exs_op *op, struct socket *sock)
 {
 	struct msghdr msg;
@@ -227,6 +235,7 @@ long exs_send_issue(struct exs_op *op, struct socket *sock)
 	return res;
 }
 
+exs_hot
 long exs_recv_issue(struct exs_op *op, struct socket *sock)
 {
 	struct msghdr msg;

@@ -15,6 +15,7 @@
 #include "queue.h"
 #include "region.h"
 
+exs_hot
 int exs_ioc_get(void *dst, size_t size, size_t first, const void __user *arg)
 {
 	u32 usize;
@@ -126,6 +127,7 @@ static int exs_attr_get(struct exs_queue *q, void __user *arg)
 	return exs_ioc_put(arg, &a, sizeof(a));
 }
 
+exs_hot
 long exs_queue_ioctl(struct file *file, unsigned int cmd, unsigned long arg)
 {
 	struct exs_queue *q = file->private_data;

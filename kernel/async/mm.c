@@ -150,6 +150,7 @@ static struct exs_mm_link *exs_mm_link_new(struct exs_queue *q)
 	return link;
 }
 
+exs_hot
 struct exs_mm_link *exs_mm_link(struct exs_queue *q)
 {
 	struct exs_mm_link *link;

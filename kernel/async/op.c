@@ -136,6 +136,7 @@ static struct exs_op *exs_op_alloc(struct exs_queue *q, struct exs_mm_link *link
 	return op;
 }
 
+exs_hot
 void exs_op_free(struct exs_op *op)
 {
 	struct exs_queue *q = op->queue;
@@ -153,6 +154,7 @@ void exs_op_free(struct exs_op *op)
  * Completion
  */
 
+exs_hot
 bool exs_op_complete(struct exs_op *op, long res, u32 flags, u32 token)
 {
 	struct exs_cqe cqe = {
@@ -358,6 +360,7 @@ static void exs_op_issued(struct exs_op *op)
 }
 
 /* Return: 0: it will complete, or has; or why it did not start. */
+exs_hot
 static int exs_op_issue(struct exs_op *op, struct socket *sock)
 {
 	long res = op->def->issue(op, sock);
@@ -412,6 +415,7 @@ void exs_op_again(struct exs_op *op, struct socket *sock)
  * @sock may be NULL. One reference is ours, the other goes with the operation
  * once it started.
  */
+exs_hot
 static int exs_op_submit_to(struct exs_queue *q, struct exs_mm_link *link,
 			    const struct exs_sqe *sqe, struct socket *sock)
 {
@@ -474,6 +478,7 @@ static int exs_ops_submit_all(struct exs_queue *q, struct exs_mm_link *link,
 	return done ?: err;
 }
 
+exs_hot
 int exs_ops_submit(struct exs_queue *q, void __user *arg)
 {
 	struct exs_ioc_submit s;

@@ -146,6 +146,7 @@ void exs_queue_release(struct kref *ref)
  * Slots
  */
 
+exs_hot
 u32 exs_queue_unread(struct exs_queue *q)
 {
 	lockdep_assert_held(&q->lock);
@@ -170,6 +171,7 @@ static bool exs_queue_take_slots(struct exs_queue *q, const struct exs_op *op)
 	return false;
 }
 
+exs_hot
 int exs_queue_reserve(struct exs_queue *q, struct exs_op *op)
 {
 	bool ok;
@@ -219,6 +221,7 @@ void exs_queue_readmit(struct exs_queue *q, struct exs_op *op, struct exs_mm_lin
 	exs_count(ops_submitted, 1);
 }
 
+exs_hot
 static void exs_queue_write(struct exs_queue *q, const struct exs_cqe *cqe)
 {
 	lockdep_assert_held(&q->lock);
@@ -232,6 +235,7 @@ static void exs_queue_write(struct exs_queue *q, const struct exs_cqe *cqe)
  * The head is not read here: the slot was free when it was reserved. (Whoever
  * is to be told, or asks for a slot, reads it.)
  */
+exs_hot
 bool exs_queue_post(struct exs_queue *q, struct exs_op *op, struct exs_cqe *cqe)
 {
 	bool dead;

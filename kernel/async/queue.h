@@ -28,6 +28,7 @@
 #include <linux/spinlock.h>
 #include <linux/xarray.h>
 
+#include "../proto/env.h"
 #include "ring.h"
 
 struct eventfd_ctx;

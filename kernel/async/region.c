@@ -268,6 +268,7 @@ static const struct file_operations exs_region_fops = {
 	.llseek = noop_llseek,
 };
 
+exs_hot
 struct exs_region *exs_region_get(int fd)
 {
 	struct file *file = fget(fd);
@@ -283,6 +284,7 @@ struct exs_region *exs_region_get(int fd)
 	return r;
 }
 
+exs_hot
 int exs_region_use(struct exs_region *r, u64 addr, u64 len, u32 access,
 		   struct iov_iter *iter)
 {

@@ -129,6 +129,7 @@ static u64 exs_timeout_of(const struct exs_op *op, const struct exs_sqe *sqe,
 	return exs_sock_timeout(sock->sk, op->def->timeout == EXS_CQE_RECVTIMEOUT, once);
 }
 
+exs_hot
 int exs_timeout_prepare(struct exs_op *op, const struct exs_sqe *sqe,
 			struct socket *sock)
 {

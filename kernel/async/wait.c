@@ -39,6 +39,7 @@ struct exs_sleeper {
 };
 
 /* A sleeper takes q->lock before its frame goes away. */
+exs_hot
 void exs_queue_wake(struct exs_queue *q, bool all)
 {
 	struct exs_sleeper *s, *next;
@@ -91,6 +92,7 @@ static bool exs_sleep(struct exs_queue *q, struct exs_sleeper *s, ktime_t *expir
 }
 
 /* Return: 0, -ETIME, -ERESTARTSYS. */
+exs_hot
 static int exs_queue_sleep(struct exs_queue *q, u32 need, ktime_t *expires,
 			   bool expired)
 {
@@ -141,6 +143,7 @@ static int exs_queue_wait_until(struct exs_queue *q, struct exs_ioc_wait __user 
 	return put_user(timeout, &arg->timeout_ns) ? -EINTR : err;
 }
 
+exs_hot
 int exs_queue_wait(struct exs_queue *q, void __user *arg)
 {
 	struct exs_ioc_wait w;
@@ -195,6 +198,7 @@ int exs_queue_fasync(int fd, struct file *file, int on)
 	return fasync_helper(fd, file, on, &q->fasync);
 }
 
+exs_hot
 void exs_queue_notify_locked(struct exs_queue *q)
 {
 	lockdep_assert_held(&q->lock);
@@ -203,6 +207,7 @@ void exs_queue_notify_locked(struct exs_queue *q)
 		eventfd_signal(q->eventfd);
 }
 
+exs_hot
 void exs_queue_notify(struct exs_queue *q)
 {
 	if (wq_has_sleeper(&q->poll))

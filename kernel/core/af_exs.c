@@ -481,6 +481,7 @@ static int exs_send_unconnected(struct sock *sk, int flags)
 	return err;
 }
 
+exs_hot
 static int exs_sendmsg(struct socket *sock, struct msghdr *msg, size_t len)
 {
 	struct sock *sk = sock->sk;
@@ -508,6 +509,7 @@ static int exs_recv_unconnected(struct sock *sk)
 	return READ_ONCE(sk->sk_shutdown) & RCV_SHUTDOWN ? 0 : -ENOTCONN;
 }
 
+exs_hot
 static int exs_recvmsg(struct socket *sock, struct msghdr *msg, size_t len, int flags)
 {
 	struct sock *sk = sock->sk;

@@ -535,6 +535,7 @@ int exs_conn_send_error(struct exs_conn *conn)
  * it. A receive may always (it ends with what is there, EOF, or the error), but not
  * overtake a message that is kept.
  */
+exs_hot
 static int exs_conn_admit(struct exs_conn *conn, const struct exs_xfer *x)
 {
 	lockdep_assert_held(&conn->lock);
@@ -547,6 +548,7 @@ static int exs_conn_admit(struct exs_conn *conn, const struct exs_xfer *x)
 	return exs_message_kept(conn) ? -EAGAIN : 0;
 }
 
+exs_hot
 static void exs_conn_queue(struct exs_conn *conn, struct exs_xfer *x)
 {
 	lockdep_assert_held(&conn->lock);
@@ -594,6 +596,7 @@ static int exs_conn_map_and_queue(struct exs_conn *conn, struct exs_xfer *x)
 	return err;
 }
 
+exs_hot
 int exs_conn_submit(struct exs_conn *conn, struct exs_xfer *x)
 {
 	int err;
@@ -668,11 +671,13 @@ static void exs_conn_used(struct exs_conn *conn)
 	spin_unlock(&conn->lock);
 }
 
+exs_hot
 void exs_conn_attend(struct exs_conn *conn, struct wait_queue_entry *entry)
 {
 	add_wait_queue_exclusive(&conn->attendants, entry);
 }
 
+exs_hot
 void exs_conn_unattend(struct exs_conn *conn, struct wait_queue_entry *entry)
 {
 	remove_wait_queue(&conn->attendants, entry);
@@ -682,6 +687,7 @@ void exs_conn_unattend(struct exs_conn *conn, struct wait_queue_entry *entry)
  * Under the list's lock, so that whoever leaves it knows whether they were told. Only
  * of a connection that is up: else there is more to be done than an attendant can.
  */
+exs_hot
 bool exs_conn_event(struct exs_conn *conn)
 {
 	unsigned long flags;
@@ -697,6 +703,7 @@ bool exs_conn_event(struct exs_conn *conn)
 	return attended;
 }
 
+exs_hot
 int exs_conn_drain_cq(struct exs_conn *conn)
 {
 	struct exs_ep *ep = exs_conn_use(conn);

@@ -66,6 +66,7 @@ static bool exs_is_aio(const struct sock *sk, const struct msghdr *msg, int flag
 	       sock_rcvtimeo(sk, flags & MSG_DONTWAIT) == MAX_SCHEDULE_TIMEOUT;
 }
 
+exs_hot
 static void exs_async_done(struct exs_xfer *x, long res)
 {
 	struct kiocb *iocb = x->iocb;
@@ -130,6 +131,7 @@ static int exs_async_submit(struct exs_conn *conn, struct exs_xfer *x)
  * is told by taking it out of @msg: the socket layer does not let sendmsg()
  * return -EIOCBQUEUED (a BUG_ON).
  */
+exs_hot
 static int exs_async_start(struct exs_conn *conn, struct msghdr *msg, size_t len,
 			   bool is_recv, int flags)
 {
@@ -334,6 +336,7 @@ static void exs_send_told(struct exs_conn *conn, int err)
 	spin_unlock(&conn->lock);
 }
 
+exs_hot
 int exs_conn_sendmsg(struct exs_conn *conn, struct sock *sk, struct msghdr *msg,
 		     size_t len)
 {
@@ -481,6 +484,7 @@ static int exs_read_stream(struct exs_conn *conn, struct sock *sk, struct msghdr
 	return r.copied ? r.copied : err;
 }
 
+exs_hot
 int exs_conn_recvmsg(struct exs_conn *conn, struct sock *sk, struct msghdr *msg,
 		     size_t len, int flags)
 {

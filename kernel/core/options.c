@@ -208,6 +208,7 @@ int exs_get_option(struct exs_sock *xs, int name, int *value)
 /* With the time in one word, so that reading it takes no lock. */
 #define EXS_TIMEOUT_IS_ONCE	BIT_ULL(63)
 
+exs_hot
 u64 exs_sock_timeout(const struct sock *sk, bool recv, bool *once)
 {
 	u64 timeout = READ_ONCE(exs_sk(sk)->timeouts[recv]);

@@ -36,6 +36,7 @@ static void exs_run_fail(struct exs_conn *conn, int err)
 } while (0)
 
 /* What happened is counted before a program hears of it. */
+exs_hot
 static void exs_run_report(struct exs_conn *conn)
 {
 	const struct exs_engine_stats *now = &conn->engine.stats;
@@ -140,6 +141,7 @@ static void exs_run_wrote(struct exs_conn *conn, struct exs_xfer *x, u64 off, u6
 }
 
 /* @off, @len lie within the transfer and its pages are kernel-mapped: all fits. */
+exs_hot
 static void exs_xfer_put(const struct exs_xfer *x, u64 off, const void *data, size_t len)
 {
 	struct iov_iter iter = x->iter;
@@ -225,6 +227,7 @@ static void exs_run_end_snd(struct exs_conn *conn, struct exs_snd *snd)
 }
 
 /* Take what the engine is done with; pass on what nothing refers to any more. */
+exs_hot
 static void exs_run_ended(struct exs_conn *conn)
 {
 	struct exs_xfer *x, *next;
@@ -243,6 +246,7 @@ static void exs_run_ended(struct exs_conn *conn)
 	}
 }
 
+exs_hot
 static void exs_run_finish(struct exs_conn *conn)
 	__must_hold(&conn->lock)
 {
@@ -429,6 +433,7 @@ void exs_conn_kick(struct exs_conn *conn)
 		exs_conn_put(conn);	/* not the last: our caller's */
 }
 
+exs_hot
 void exs_conn_run(struct exs_conn *conn)
 {
 	unsigned int rounds = 0;
@@ -459,6 +464,7 @@ void exs_conn_run_work(struct work_struct *work)
 	exs_conn_put(conn);
 }
 
+exs_hot
 void exs_conn_sent(struct exs_conn *conn, struct exs_xfer *x)
 {
 	lockdep_assert_held(&conn->lock);
@@ -480,6 +486,7 @@ void exs_conn_invalidated(struct exs_conn *conn, struct exs_xfer *x)
 	x->invalidating = false;
 }
 
+exs_hot
 void exs_conn_reposted(struct exs_conn *conn)
 {
 	lockdep_assert_held(&conn->lock);
@@ -499,6 +506,7 @@ static int exs_conn_eager(struct exs_conn *conn, struct exs_rcv *rcv)
 	return 0;
 }
 
+exs_hot
 int exs_conn_received(struct exs_conn *conn, const void *buf, u32 len)
 {
 	struct exs_rcv *rcv = NULL;
@@ -518,6 +526,7 @@ int exs_conn_received(struct exs_conn *conn, const void *buf, u32 len)
 	return 0;
 }
 
+exs_hot
 int exs_conn_received_imm(struct exs_conn *conn, u32 imm)
 {
 	lockdep_assert_held(&conn->lock);

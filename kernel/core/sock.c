@@ -166,6 +166,7 @@ void exs_sock_publish_error(struct exs_sock *xs)
 	spin_unlock(&conn->lock);
 }
 
+exs_hot
 void exs_sock_error_before(struct exs_sock *xs)
 {
 	struct exs_conn *conn = exs_sock_conn(xs);
@@ -179,6 +180,7 @@ void exs_sock_error_before(struct exs_sock *xs)
 	spin_unlock(&conn->lock);
 }
 
+exs_hot
 void exs_sock_error_after(struct exs_sock *xs)
 {
 	struct exs_conn *conn = xs->conn;
@@ -240,6 +242,7 @@ static void exs_sock_tell(struct sock *sk, __poll_t events, bool sleepers)
 	rcu_read_unlock();
 }
 
+exs_hot
 void exs_sock_wake(struct sock *sk, __poll_t events)
 {
 	struct exs_sock *xs = exs_sk(sk);
@@ -265,6 +268,7 @@ void exs_sock_wake(struct sock *sk, __poll_t events)
 	exs_sock_tell(sk, events, !undecided);
 }
 
+exs_hot
 struct exs_conn *exs_sock_conn_of(const struct sock *sk)
 {
 	return READ_ONCE(sk->sk_prot) == &exs_proto ? exs_sock_conn(exs_sk(sk)) : NULL;

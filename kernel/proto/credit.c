@@ -34,6 +34,7 @@ void exs_credit_init(struct exs_engine *e)
 	e->credits.have = e->credits.peer_total;
 }
 
+exs_hot
 bool exs_credit_for_data(struct exs_engine *e)
 {
 	u16 reserve = exs_rule(RESERVE) ? RESERVE_DATA : 0;
@@ -46,6 +47,7 @@ bool exs_credit_for_data(struct exs_engine *e)
 }
 
 /* For the header of a SEND that is about to go, or an immediate. */
+exs_hot
 u16 exs_credit_take_owed(struct exs_engine *e, u16 max)
 {
 	u16 owed = min(e->credits.owed, max);
@@ -58,6 +60,7 @@ u16 exs_credit_take_owed(struct exs_engine *e, u16 max)
 }
 
 /* A message arrived: the peer spent one. */
+exs_hot
 int exs_credit_arrived(struct exs_engine *e)
 {
 	if (!e->credits.granted)
@@ -67,6 +70,7 @@ int exs_credit_arrived(struct exs_engine *e)
 }
 
 /* A header or an immediate carried @n. */
+exs_hot
 int exs_credit_returned(struct exs_engine *e, u16 n)
 {
 	if (n > e->credits.peer_total - e->credits.have)
@@ -96,6 +100,7 @@ static bool credit_confirms(const struct exs_engine *e)
 	return e->credits.owed + e->credits.granted == e->credits.total;
 }
 
+exs_hot
 void exs_engine_reposted(struct exs_engine *e)
 {
 	if (e->credits.owed + e->credits.granted >= e->credits.total)

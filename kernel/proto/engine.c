@@ -63,6 +63,7 @@ static int snd_refused(const struct exs_engine *e, const struct exs_snd *snd)
 	return !is_stream(e) && snd->len > EXS_MESSAGE_MAX ? -EMSGSIZE : 0;
 }
 
+exs_hot
 void exs_engine_send(struct exs_engine *e, struct exs_snd *snd)
 {
 	int err = snd_refused(e, snd);
@@ -111,6 +112,7 @@ void exs_engine_shutdown(struct exs_engine *e)
 
 /* ---- receives ---- */
 
+exs_hot
 void exs_engine_recv(struct exs_engine *e, struct exs_rcv *rcv)
 {
 	rcv->filled = 0;
@@ -131,6 +133,7 @@ void exs_engine_remove_reader(struct exs_engine *e, struct exs_rcv *rcv)
 
 /* ---- ends ---- */
 
+exs_hot
 struct exs_rcv *exs_engine_next_rcv_done(struct exs_engine *e)
 {
 	struct exs_rcv *rcv;
@@ -141,6 +144,7 @@ struct exs_rcv *exs_engine_next_rcv_done(struct exs_engine *e)
 	return rcv;
 }
 
+exs_hot
 struct exs_snd *exs_engine_next_snd_done(struct exs_engine *e)
 {
 	struct exs_snd *snd;
@@ -170,6 +174,7 @@ void exs_engine_fail(struct exs_engine *e, int err)
 /* ---- transmission ---- */
 
 /* Make @tx a SEND with every credit that is owed; costs one. True, always. */
+exs_hot
 bool exs_tx_message(struct exs_engine *e, struct exs_tx *tx, u8 type)
 {
 	tx->kind = EXS_TX_MESSAGE;
@@ -230,6 +235,7 @@ bool exs_tx_fin(struct exs_engine *e, struct exs_tx *tx)
 	return true;
 }
 
+exs_hot
 bool exs_engine_next_tx(struct exs_engine *e, u32 max, struct exs_tx *tx)
 {
 	if (e->err)
@@ -256,6 +262,7 @@ int exs_rx_ignore(struct exs_engine *e, const struct exs_msg *msg,
 	return 0;
 }
 
+exs_hot
 static int rx_imm(struct exs_engine *e, u32 imm)
 {
 	u32 credits = exs_imm_credits(imm);
@@ -278,6 +285,7 @@ static int rx_msg(struct exs_engine *e, const struct exs_msg *msg, struct exs_rc
 	return e->ops->rx[msg->type](e, msg, rcv);
 }
 
+exs_hot
 int exs_engine_rx_msg(struct exs_engine *e, const struct exs_msg *msg,
 		      struct exs_rcv **rcv)
 {
@@ -294,6 +302,7 @@ int exs_engine_rx_msg(struct exs_engine *e, const struct exs_msg *msg,
 	return err;
 }
 
+exs_hot
 int exs_engine_rx_imm(struct exs_engine *e, u32 imm)
 {
 	int err;

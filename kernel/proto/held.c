@@ -19,6 +19,7 @@ struct exs_seg_run {
  * Write the pieces of @run that hold bytes @offset to @offset + @len to @out.
  * There are enough of them: every caller's length was checked against theirs.
  */
+exs_hot
 static u32 seg_slice(struct exs_seg *out, const struct exs_seg_run *run,
 		     u32 offset, u32 len)
 {
@@ -123,6 +124,7 @@ void exs_write_direct(struct exs_engine *e, struct exs_snd *snd, u32 len, u32 im
 }
 
 /* Begin a transfer into the peer's ring, from where the last one ended. */
+exs_hot
 void exs_write_indirect(struct exs_engine *e, struct exs_snd *snd, u32 len)
 {
 	const struct exs_seg_run run = {
@@ -154,6 +156,7 @@ static void write_end(struct exs_engine *e, struct exs_tx *tx)
 }
 
 /* The next piece of the transfer under way. */
+exs_hot
 bool exs_write_next(struct exs_engine *e, u32 max, struct exs_tx *tx)
 {
 	struct exs_write *w = &e->write;

@@ -111,6 +111,7 @@ static bool message_tx_direct(struct exs_engine *e, struct exs_snd *snd, u32 max
 	return exs_write_next(e, max, tx);
 }
 
+exs_hot
 static bool message_data(struct exs_engine *e, u32 max, struct exs_tx *tx)
 {
 	struct exs_snd *snd = exs_snd_next(e);
@@ -198,6 +199,7 @@ static bool message_tx_space(struct exs_engine *e, struct exs_tx *tx)
 }
 
 /* Rule 2. */
+exs_hot
 static bool message_advertisable(const struct exs_engine *e,
 				 const struct exs_rcv *rcv)
 {
@@ -257,6 +259,7 @@ static int message_rx_imm(struct exs_engine *e, u32 kind, u32 len)
 }
 
 /* Rule 4. */
+exs_hot
 static int message_rx_eager(struct exs_engine *e, const struct exs_msg *msg,
 			    struct exs_rcv **rcv)
 {
@@ -321,6 +324,7 @@ static int message_rx_fin(struct exs_engine *e, const struct exs_msg *msg,
 	return 0;
 }
 
+exs_hot
 static void message_settle(struct exs_engine *e)
 {
 	if (e->fin_rcvd || e->err)
@@ -335,6 +339,7 @@ void exs_engine_unqueued(struct exs_engine *e, u32 len)
 	e->freed += cost;
 }
 
+exs_hot
 static bool message_control(struct exs_engine *e, struct exs_tx *tx)
 {
 	return (e->cancels && exs_tx_revoke(e, tx)) || message_tx_space(e, tx) ||

@@ -16,6 +16,7 @@
 #include "private.h"
 
 /* Whether the owner can make an advert of it at all; most want more. */
+exs_hot
 bool exs_rcv_can_advertise(const struct exs_rcv *rcv)
 {
 	return !(rcv->flags & EXS_RCV_READER) &&
@@ -40,6 +41,7 @@ static bool room_for_advert(const struct exs_engine *e, const struct exs_rcv *rc
  * The oldest receive that is not advertised, if it is to be and its advert could
  * go now. Looks at EXS_ADVERTS_MAX + 1 at most.
  */
+exs_hot
 struct exs_rcv *exs_rcv_next_advert(const struct exs_engine *e)
 {
 	struct exs_rcv *rcv;
@@ -86,6 +88,7 @@ void exs_rcv_unadvertise(struct exs_engine *e, struct exs_rcv *rcv)
 	rcv->flags &= ~EXS_RCV_ADVERTISED;
 }
 
+exs_hot
 void exs_rcv_end(struct exs_engine *e, struct exs_rcv *rcv, int err)
 {
 	exs_rcv_unadvertise(e, rcv);
@@ -116,6 +119,7 @@ void exs_rcv_end_all(struct exs_engine *e)
 }
 
 /* The peer has forgotten every advert. Looks at EXS_ADVERTS_MAX + 1 at most. */
+exs_hot
 void exs_rcv_void_all(struct exs_engine *e)
 {
 	struct exs_rcv *rcv, *next;

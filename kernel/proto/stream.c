@@ -109,6 +109,7 @@ static void stream_begin_indirect(struct exs_engine *e, struct exs_snd *snd)
 	stream_commit(e, snd, len);
 }
 
+exs_hot
 static bool stream_data(struct exs_engine *e, u32 max, struct exs_tx *tx)
 {
 	struct exs_snd *snd = exs_snd_next(e);
@@ -225,6 +226,7 @@ static int stream_rx_revoke(struct exs_engine *e, const struct exs_msg *msg,
 
 /* ---- receiver ---- */
 
+exs_hot
 static bool stream_advertisable(const struct exs_engine *e,
 				const struct exs_rcv *rcv)
 {
@@ -339,6 +341,7 @@ static int stream_rx_indirect(struct exs_engine *e, u32 len)
 	return 0;
 }
 
+exs_hot
 static int stream_rx_imm(struct exs_engine *e, u32 kind, u32 len)
 {
 	if (e->fin_rcvd || !len)
@@ -411,6 +414,7 @@ static int stream_rx_fin(struct exs_engine *e, const struct exs_msg *msg,
 	return 0;
 }
 
+exs_hot
 static void stream_settle(struct exs_engine *e)
 {
 	if ((e->fin_rcvd && (!e->used || !exs_rule(RING_FIRST))) ||
@@ -450,6 +454,7 @@ void exs_engine_ring_ready(struct exs_engine *e, u32 size)
 	e->ring_due = e->ring_asked;
 }
 
+exs_hot
 bool exs_engine_next_copy(struct exs_engine *e, struct exs_copy *copy)
 {
 	struct exs_rcv *rcv = exs_rcv_head(e);
@@ -466,6 +471,7 @@ bool exs_engine_next_copy(struct exs_engine *e, struct exs_copy *copy)
 	return true;
 }
 
+exs_hot
 void exs_engine_copied(struct exs_engine *e, const struct exs_copy *copy)
 {
 	struct exs_rcv *rcv = copy->rcv;
@@ -497,6 +503,7 @@ void exs_engine_consume(struct exs_engine *e, struct exs_rcv *rcv, u32 len)
 	e->ops->settle(e);
 }
 
+exs_hot
 static bool stream_control(struct exs_engine *e, struct exs_tx *tx)
 {
 	return (e->cancels && exs_tx_revoke(e, tx)) || stream_tx_ring(e, tx) ||

@@ -59,6 +59,7 @@ static const u8 exs_msg_uses[EXS_MSG_MAX + 1] = {
 	[EXS_MSG_FIN]		= 0,
 };
 
+exs_hot
 static void put16(u8 *p, u16 v)
 {
 	__le16 le = cpu_to_le16(v);
@@ -66,6 +67,7 @@ static void put16(u8 *p, u16 v)
 	memcpy(p, &le, sizeof(le));
 }
 
+exs_hot
 static void put32(u8 *p, u32 v)
 {
 	__le32 le = cpu_to_le32(v);
@@ -80,6 +82,7 @@ static void put64(u8 *p, u64 v)
 	memcpy(p, &le, sizeof(le));
 }
 
+exs_hot
 static u16 get16(const u8 *p)
 {
 	__le16 le;
@@ -88,6 +91,7 @@ static u16 get16(const u8 *p)
 	return le16_to_cpu(le);
 }
 
+exs_hot
 static u32 get32(const u8 *p)
 {
 	__le32 le;
@@ -194,6 +198,7 @@ static bool seg_valid(const struct exs_seg *seg)
 }
 
 /* Whether the fields are ones that a message of this type may have. */
+exs_hot
 static bool msg_valid(const struct exs_msg *msg)
 {
 	u8 uses, flags = 0;
@@ -225,6 +230,7 @@ static bool msg_valid(const struct exs_msg *msg)
  *
  * Return: bytes written, -EMSGSIZE or -EINVAL
  */
+exs_hot
 int exs_wire_put_msg(void *buf, u32 size, const struct exs_msg *msg)
 {
 	u8 *p = buf;
@@ -296,6 +302,7 @@ static int get_payload(const u8 *p, u32 size, struct exs_msg *msg)
  *
  * Return: 0, -EMSGSIZE or -EINVAL
  */
+exs_hot
 int exs_wire_get_msg(const void *buf, u32 size, struct exs_msg *msg)
 {
 	const u8 *p = buf;

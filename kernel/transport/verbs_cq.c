@@ -30,6 +30,7 @@ static int exs_verbs_cq_cpu(const struct exs_verbs_ep *v)
  * Have the queue drained after @delay jiffies, or sooner if that was asked for. Work
  * that is just ending is taken up again where it runs.
  */
+exs_hot
 static void exs_verbs_cq_queue(struct exs_verbs_ep *v, unsigned long delay)
 {
 	struct delayed_work *work = &v->cq_work;
@@ -52,6 +53,7 @@ static void exs_verbs_cq_queue(struct exs_verbs_ep *v, unsigned long delay)
  * The provider's call: any context. A thread that attends to the connection is left
  * to it, but not believed for long: it may not get the processor.
  */
+exs_hot
 void exs_verbs_cq_event(struct ib_cq *cq, void *context)
 {
 	struct exs_verbs_ep *v = context;
@@ -106,6 +108,7 @@ int exs_verbs_post_errno(int err)
 }
 
 /* Whether @wc is an error, which then ends the connection; conn->lock held. */
+exs_hot
 bool exs_verbs_wc_failed(struct exs_verbs_ep *v, const struct ib_wc *wc)
 {
 	if (likely(wc->status == IB_WC_SUCCESS))
@@ -137,6 +140,7 @@ static int exs_verbs_receive(struct exs_verbs_ep *v, const struct ib_wc *wc, u32
 }
 
 /* A receive is complete; conn->lock held. */
+exs_hot
 void exs_verbs_recv_done(struct ib_cq *cq, struct ib_wc *wc)
 {
 	struct exs_verbs_ep *v = cq->cq_context;
@@ -221,6 +225,7 @@ static void exs_verbs_first_message(struct exs_verbs_ep *v, const struct ib_wc *
 }
 
 /* One batch. Return: how many completions there were. */
+exs_hot
 static int exs_verbs_drain_batch(struct exs_verbs_ep *v)
 {
 	struct exs_conn *conn = v->ep.conn;
@@ -272,6 +277,7 @@ static void exs_verbs_drained_batch(struct exs_verbs_ep *v)
  * event. Return: how many completions there were; @more: whether there may be others
  * of which no event will tell.
  */
+exs_hot
 static int exs_verbs_drain(struct exs_verbs_ep *v, bool arm, bool *more)
 {
 	int n, sum = 0, turns = EXS_VERBS_TURNS;
@@ -289,6 +295,7 @@ static int exs_verbs_drain(struct exs_verbs_ep *v, bool arm, bool *more)
 }
 
 /* exs_ep_ops.drain, the worker's part, too. */
+exs_hot
 int exs_verbs_drain_all(struct exs_ep *ep)
 {
 	struct exs_verbs_ep *v = exs_verbs_ep(ep);

@@ -11,6 +11,7 @@
 #include "core/stats.h"
 #include "verbs_internal.h"
 
+exs_hot
 bool exs_verbs_is_inline(const struct exs_verbs_ep *v, u32 len)
 {
 	u32 wanted = exs_option(&v->ep.conn->options, EXS_SO_INLINE_MAX);

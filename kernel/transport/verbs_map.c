@@ -73,6 +73,7 @@ static phys_addr_t exs_bvec_phys(const struct bio_vec *bv, size_t skip)
 }
 
 /* The next physically contiguous run, at most w->max; 0: there is none. */
+exs_hot
 static u32 exs_bvec_run(struct exs_bvec_walk *w, phys_addr_t *start)
 {
 	u32 run = 0;
@@ -196,6 +197,7 @@ static void exs_verbs_unmap_sg(struct exs_verbs_ep *v, struct exs_xfer *x)
 	map->mapped = false;
 }
 
+exs_hot
 static int exs_verbs_map_sg(struct exs_verbs_ep *v, struct exs_xfer *x)
 {
 	struct exs_map *map = &x->map;
@@ -233,6 +235,7 @@ static int exs_map_add_copy(struct exs_map *map, size_t len, gfp_t gfp)
 }
 
 /* The program's memory is @x's again, with what has come for it. */
+exs_hot
 static void exs_verbs_drop_copy(struct exs_xfer *x)
 {
 	struct exs_map *map = &x->map;
@@ -326,6 +329,7 @@ static unsigned long exs_sg_keys(struct sg_table *sgt, u32 key_pages, u32 *runs)
  * of p pages need no more than p / key_pages + r keys, and b bytes in r runs lie in
  * no more than b / PAGE_SIZE + 2 r pages. Return: whether it can cover anything.
  */
+exs_hot
 static bool exs_verbs_plan_rcv(struct exs_verbs_ep *v, struct exs_xfer *x)
 {
 	struct exs_rcv *rcv = &x->rcv;
@@ -407,6 +411,7 @@ static int exs_verbs_map_rcv(struct exs_verbs_ep *v, struct exs_xfer *x)
 }
 
 /* exs_ep_ops.map */
+exs_hot
 int exs_verbs_map(struct exs_ep *ep, struct exs_xfer *x)
 {
 	struct exs_verbs_ep *v = exs_verbs_ep(ep);
@@ -417,6 +422,7 @@ int exs_verbs_map(struct exs_ep *ep, struct exs_xfer *x)
 }
 
 /* exs_ep_ops.unmap */
+exs_hot
 void exs_verbs_unmap(struct exs_ep *ep, struct exs_xfer *x)
 {
 	struct exs_verbs_ep *v = exs_verbs_ep(ep);

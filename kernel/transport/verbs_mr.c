@@ -71,6 +71,7 @@ static int exs_verbs_keys_grow(struct exs_verbs_ep *v, u32 want)
 }
 
 /* Make sure that there are @n keys more when they are needed. Sleeps. */
+exs_hot
 int exs_verbs_keys_reserve(struct exs_verbs_ep *v, u32 n)
 {
 	int err;
@@ -84,6 +85,7 @@ int exs_verbs_keys_reserve(struct exs_verbs_ep *v, u32 n)
 	return err;
 }
 
+exs_hot
 void exs_verbs_keys_unreserve(struct exs_verbs_ep *v, u32 n)
 {
 	mutex_lock(&v->keys_mutex);
@@ -117,6 +119,7 @@ undo:
 }
 
 /* Back into the pool. conn->lock held. */
+exs_hot
 void exs_verbs_keys_put(struct exs_verbs_ep *v, struct list_head *keys)
 {
 	struct exs_verbs_mr *key;
@@ -379,6 +382,7 @@ int exs_verbs_post_stale(struct exs_verbs_ep *v, struct exs_verbs_slot *slot,
  * When it cannot be posted, the keys die with the queue pair, and the transfer
  * ends with exs_conn_drained(): that counts as "will follow".
  */
+exs_hot
 bool exs_verbs_invalidate(struct exs_ep *ep, struct exs_xfer *x)
 {
 	struct exs_verbs_ep *v = exs_verbs_ep(ep);

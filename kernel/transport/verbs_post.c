@@ -23,6 +23,7 @@
 #include "verbs_internal.h"
 
 /* exs_ep_ops.room: whether the longest chain fits, and can have keys. */
+exs_hot
 bool exs_verbs_room(struct exs_ep *ep)
 {
 	struct exs_verbs_ep *v = exs_verbs_ep(ep);
@@ -39,6 +40,7 @@ bool exs_verbs_room(struct exs_ep *ep)
 	return v->nkeys_free >= EXS_VERBS_SEGS || !v->keys_dying;
 }
 
+exs_hot
 static struct exs_verbs_slot *exs_verbs_slot_take(struct exs_verbs_ep *v)
 {
 	struct exs_verbs_slot *slot;
@@ -60,6 +62,7 @@ static struct exs_verbs_slot *exs_verbs_slot_take(struct exs_verbs_ep *v)
  * pages themselves of a write that is not, and its completion, implied by the next,
  * comes while they have yet to be sent.
  */
+exs_hot
 int exs_verbs_post_wr(struct exs_verbs_ep *v, struct exs_verbs_slot *slot,
 		      struct ib_send_wr *wr, bool last)
 {
@@ -137,6 +140,7 @@ static u32 exs_verbs_local(struct exs_verbs_ep *v, struct exs_verbs_slot *slot,
 }
 
 /* SEND of @msg with what is in @sges[1] to @sges[@n - 1]; [0] is ours. */
+exs_hot
 static int exs_verbs_post_send(struct exs_verbs_ep *v, struct exs_verbs_slot *slot,
 			       const struct exs_msg *msg, struct ib_sge *sges, int n)
 {
@@ -193,6 +197,7 @@ static int exs_verbs_post_ring(struct exs_verbs_ep *v,
 	return err ? err : exs_verbs_post_message(v, slot, tx);
 }
 
+exs_hot
 static int exs_verbs_post_eager(struct exs_verbs_ep *v,
 				struct exs_verbs_slot *slot, struct exs_tx *tx)
 {
@@ -225,6 +230,7 @@ static int exs_verbs_post_written(struct exs_verbs_ep *v,
  * One WR of a WRITE: bytes from @done on to @to, as many as fit.
  * Return: how many, or a negative errno.
  */
+exs_hot
 static int exs_verbs_post_part(struct exs_verbs_ep *v, struct exs_verbs_slot *slot,
 			       const struct exs_tx *tx, u32 done,
 			       const struct exs_seg *to)
@@ -292,6 +298,7 @@ static int exs_verbs_post_nothing(struct exs_verbs_ep *v,
 	return v->iwarp ? 0 : exs_verbs_post_wr(v, slot, &wr.wr, true);
 }
 
+exs_hot
 static int exs_verbs_post_write(struct exs_verbs_ep *v,
 				struct exs_verbs_slot *slot, struct exs_tx *tx)
 {
@@ -354,6 +361,7 @@ static bool exs_verbs_is_note(const struct exs_tx *tx)
 }
 
 /* exs_ep_ops.post: after room() said yes */
+exs_hot
 int exs_verbs_post(struct exs_ep *ep, struct exs_tx *tx)
 {
 	struct exs_verbs_ep *v = exs_verbs_ep(ep);

@@ -123,6 +123,7 @@ static void exs_verbs_free_cq(struct exs_verbs_ep *v, struct ib_cq *cq)
 	cancel_delayed_work_sync(&v->cq_work);
 }
 
+exs_hot
 int exs_verbs_post_recv(struct exs_verbs_ep *v, u32 i)
 {
 	u32 offset = i * EXS_WIRE_BUF_LEN;

@@ -44,6 +44,7 @@ void exs_verbs_watch(struct exs_verbs_ep *v)
 }
 
 /* A chain is about to be posted. conn->lock held. */
+exs_hot
 void exs_verbs_chain_begins(struct exs_verbs_ep *v, const struct exs_verbs_slot *slot)
 {
 	lockdep_assert_held(&v->ep.conn->lock);
@@ -54,6 +55,7 @@ void exs_verbs_chain_begins(struct exs_verbs_ep *v, const struct exs_verbs_slot 
 }
 
 /* One is complete. conn->lock held. */
+exs_hot
 void exs_verbs_chain_ends(struct exs_verbs_ep *v, const struct exs_verbs_slot *slot)
 {
 	lockdep_assert_held(&v->ep.conn->lock);

@@ -25,6 +25,7 @@ static void exs_verbs_sync(struct exs_verbs_ep *v, struct exs_verbs_pos pos, u64
 }
 
 /* exs_ep_ops.read_ring */
+exs_hot
 void exs_verbs_read_ring(struct exs_ep *ep, u32 off, u32 len)
 {
 	struct exs_verbs_ep *v = exs_verbs_ep(ep);
@@ -45,6 +46,7 @@ void exs_verbs_ring_over(struct exs_verbs_ep *v)
 }
 
 /* exs_ep_ops.wrote */
+exs_hot
 void exs_verbs_wrote(struct exs_ep *ep, struct exs_xfer *x, u64 off, u64 len)
 {
 	struct exs_verbs_ep *v = exs_verbs_ep(ep);
