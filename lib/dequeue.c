@@ -15,6 +15,12 @@
 
 #include "map.h"
 
+#if __has_include("sys/single_threaded.h")
+#include <sys/single_threaded.h>
+#else
+#define __libc_single_threaded 0
+#endif
+
 #define NSEC_PER_SEC	1000000000LL
 
 struct request {
@@ -186,6 +192,11 @@ static int wait_cancellable(int queue, struct exs_ioc_wait *w)
 {
 	int ret, type;
 
+	/* There is no other thread that could cancel this one while it waits. */
+	if (__libc_single_threaded) {
+		pthread_testcancel();
+		return ioctl(queue, EXS_IOC_WAIT, w);
+	}
 	pthread_cleanup_push(pass_wake_up_on, &queue);
 	pthread_setcanceltype(PTHREAD_CANCEL_ASYNCHRONOUS, &type);
 	ret = ioctl(queue, EXS_IOC_WAIT, w);

@@ -105,7 +105,16 @@ EXS_HIDDEN int exs_timeout_set(int fd, int option, const struct exs_opt_timeout 
 EXS_HIDDEN int exs_timeout_get(int fd, int option, struct exs_opt_timeout *t);
 
 /* What an operation on it has to carry. Leaves errno. */
-EXS_HIDDEN void exs_timeout_fill(struct exs_sqe *sqe);
+EXS_HIDDEN void exs_timeout_look_up(struct exs_sqe *sqe);
+
+/* Atomic: whether a socket ever had one, which is normally all that is read. */
+EXS_HIDDEN extern bool exs_timeout_any;
+
+static inline void exs_timeout_fill(struct exs_sqe *sqe)
+{
+	if (__atomic_load_n(&exs_timeout_any, __ATOMIC_ACQUIRE))
+		exs_timeout_look_up(sqe);
+}
 
 /* sendfile.c: exs_sendmsg() with EXS_FDVEC; @sqe lacks only the vector. */
 EXS_HIDDEN int exs_sendmsg_files(exs_qhandle_t q, struct exs_sqe *sqe,

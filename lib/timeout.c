@@ -25,7 +25,7 @@ struct timeouts {
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static struct timeouts *table[BUCKETS];
-static bool any;	/* atomic: what is normally all that is read */
+bool exs_timeout_any;
 
 static void lock_table(void)
 {
@@ -68,7 +68,7 @@ static struct timeouts *add(int fd)
 	t->fd = fd;
 	t->next = table[fd % BUCKETS];
 	table[fd % BUCKETS] = t;
-	__atomic_store_n(&any, true, __ATOMIC_RELEASE);
+	__atomic_store_n(&exs_timeout_any, true, __ATOMIC_RELEASE);
 	return t;
 }
 
@@ -111,7 +111,7 @@ static void look_up(int fd, struct timeouts *t)
 	struct timeouts *found;
 
 	*t = (struct timeouts){ 0 };
-	if (!__atomic_load_n(&any, __ATOMIC_ACQUIRE) || fd < 0)
+	if (!__atomic_load_n(&exs_timeout_any, __ATOMIC_ACQUIRE) || fd < 0)
 		return;
 	lock_table();
 	found = find(fd);
@@ -151,7 +151,7 @@ static int which_of(uint32_t opcode)
 	}
 }
 
-void exs_timeout_fill(struct exs_sqe *sqe)
+void exs_timeout_look_up(struct exs_sqe *sqe)
 {
 	int which = which_of(sqe->opcode), err = errno;
 	struct timeouts t;

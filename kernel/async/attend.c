@@ -111,17 +111,6 @@ void exs_attend_give_up(struct exs_attend *a)
 }
 
 exs_hot
-bool exs_attend_due(const struct exs_attend *a)
-{
-	unsigned int i;
-
-	for (i = 0; i < a->n; i++)
-		if (READ_ONCE(a->conns[i].event))
-			return true;
-	return false;
-}
-
-exs_hot
 void exs_attend_drain(struct exs_attend *a)
 {
 	unsigned int i;

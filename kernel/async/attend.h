@@ -48,7 +48,15 @@ void exs_attend_end(struct exs_attend *a);
 void exs_attend_give_up(struct exs_attend *a);
 
 /* Whether an event came. Between set_current_state() and schedule(), too. */
-bool exs_attend_due(const struct exs_attend *a);
+static inline bool exs_attend_due(const struct exs_attend *a)
+{
+	unsigned int i;
+
+	for (i = 0; i < a->n; i++)
+		if (READ_ONCE(a->conns[i].event))
+			return true;
+	return false;
+}
 
 /* Process what events have told of, a bounded part, and ask for the next ones. */
 void exs_attend_drain(struct exs_attend *a);

@@ -71,7 +71,6 @@ static void exs_busy_run(struct exs_queue *q, u32 need, ktime_t until)
 		;
 }
 
-exs_hot
 ktime_t exs_busy_wait(struct exs_queue *q, u32 need, ktime_t until)
 {
 	u32 mode = READ_ONCE(q->wait_mode), ns = READ_ONCE(q->busy_ns);
@@ -94,7 +93,6 @@ ktime_t exs_busy_wait(struct exs_queue *q, u32 need, ktime_t until)
  * Polling pays if events come soon. So, a wait that was short makes the time of
  * polling longer, any other makes it shorter, down to none.
  */
-exs_hot
 void exs_busy_learn(struct exs_queue *q, ktime_t start)
 {
 	u32 ns = READ_ONCE(q->busy_ns);

@@ -145,14 +145,11 @@ static bool exs_token_over(const struct exs_op *op)
 	       READ_ONCE(exs_sk(child)->state) == EXS_CLOSED;
 }
 
-exs_hot
-void exs_tokens_sweep(struct exs_queue *q)
+void exs_tokens_sweep_claimed(struct exs_queue *q)
 {
 	struct exs_op *op, *next;
 	LIST_HEAD(over);
 
-	if (!READ_ONCE(q->claimed))
-		return;
 	spin_lock(&q->lock);
 	list_for_each_entry_safe(op, next, &q->claimed_tokens, node)
 		if (exs_token_over(op))

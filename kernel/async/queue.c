@@ -146,18 +146,13 @@ void exs_queue_release(struct kref *ref)
  * Slots
  */
 
-exs_hot
-u32 exs_queue_unread(struct exs_queue *q)
+void exs_queue_consumed(struct exs_queue *q)
 {
 	lockdep_assert_held(&q->lock);
-	/* (D) */
-	if (exs_slots_consume(&q->slots, smp_load_acquire(&exs_queue_head(q)->head))) {
-		if (!list_empty(&q->unread_tokens))
-			exs_tokens_consumed(q);
-		if (!list_empty(&q->timeouts))
-			exs_timeouts_consumed(q);
-	}
-	return exs_slots_unread(&q->slots);
+	if (!list_empty(&q->unread_tokens))
+		exs_tokens_consumed(q);
+	if (!list_empty(&q->timeouts))
+		exs_timeouts_consumed(q);
 }
 
 /* All or none. */

@@ -149,8 +149,19 @@ static inline void exs_queue_put(struct exs_queue *q)
 	kref_put(&q->ref, exs_queue_release);
 }
 
-/* Events that the program has not consumed. q->lock held. */
-u32 exs_queue_unread(struct exs_queue *q);
+/* The program consumed entries up to q->slots.head. q->lock held. */
+void exs_queue_consumed(struct exs_queue *q);
+
+/* Events that it has not consumed. q->lock held. */
+static inline u32 exs_queue_unread(struct exs_queue *q)
+{
+	lockdep_assert_held(&q->lock);
+	/* (D) */
+	if (exs_slots_consume(&q->slots, smp_load_acquire(&exs_queue_head(q)->head)) &&
+	    (!list_empty(&q->unread_tokens) || !list_empty(&q->timeouts)))
+		exs_queue_consumed(q);
+	return exs_slots_unread(&q->slots);
+}
 
 /* Reserve a slot, or two if it has a timer, and put @op among the queue's.
  * Return: 0 or -EAGAIN.
@@ -208,9 +219,8 @@ int exs_queue_wait(struct exs_queue *q, void __user *arg);
 /* Wake a sleeper, or all, that there are enough events for. q->lock held. */
 void exs_queue_wake(struct exs_queue *q, bool all);
 
-/* There is an event more. The first with, the second without q->lock. */
+/* There is an event more. q->lock held. */
 void exs_queue_notify_locked(struct exs_queue *q);
-void exs_queue_notify(struct exs_queue *q);
 
 __poll_t exs_queue_poll(struct file *file, poll_table *pt);
 int exs_queue_fasync(int fd, struct file *file, int on);
@@ -219,6 +229,15 @@ int exs_queue_fasync(int fd, struct file *file, int on);
 int exs_queue_set_eventfd(struct exs_queue *q, s64 fd, bool only_first);
 int exs_queue_get_eventfd(struct exs_queue *q);
 void exs_queue_put_eventfd(struct exs_queue *q);
+
+/* exs_queue_notify_locked() was called, and q->lock released. */
+static inline void exs_queue_notify(struct exs_queue *q)
+{
+	if (wq_has_sleeper(&q->poll))
+		wake_up_poll(&q->poll, EPOLLIN | EPOLLRDNORM);
+	if (READ_ONCE(q->fasync))
+		kill_fasync(&q->fasync, SIGIO, POLL_IN);
+}
 
 /*
  * timeout.c
@@ -270,7 +289,13 @@ void exs_token_add(struct exs_queue *q, struct exs_op *op);
 void exs_tokens_consumed(struct exs_queue *q);
 
 /* Forget claimed tokens whose connection was accepted. */
-void exs_tokens_sweep(struct exs_queue *q);
+void exs_tokens_sweep_claimed(struct exs_queue *q);
+
+static inline void exs_tokens_sweep(struct exs_queue *q)
+{
+	if (READ_ONCE(q->claimed))
+		exs_tokens_sweep_claimed(q);
+}
 
 /* The queue is dead: drop what nobody will claim. */
 void exs_tokens_drop(struct exs_queue *q);

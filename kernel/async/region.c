@@ -302,11 +302,10 @@ int exs_region_use(struct exs_region *r, u64 addr, u64 len, u32 access,
 	}
 	if (dest)
 		WRITE_ONCE(r->written, true);
-	if (!len)
-		off = 0;
 	iov_iter_bvec(iter, dest ? ITER_DEST : ITER_SOURCE, r->bvec + first,
-		      exs_range_pages(addr, len), off + len);
-	iov_iter_advance(iter, off);
+		      exs_range_pages(addr, len), len);
+	if (len)
+		iter->iov_offset = off;
 	return 0;
 }
 

@@ -124,9 +124,13 @@ static int exs_queue_sleep(struct exs_queue *q, u32 need, ktime_t *expires,
 /* @expires: or NULL: for ever. Return: as above. */
 static int exs_queue_wait_for(struct exs_queue *q, u32 need, ktime_t *expires)
 {
-	ktime_t start = exs_busy_wait(q, need, expires ? *expires : KTIME_MAX);
-	int err = exs_queue_sleep(q, need, expires, false);
+	ktime_t start;
+	int err;
 
+	if (READ_ONCE(q->wait_mode) == EXS_QWAIT_NOTIFY)
+		return exs_queue_sleep(q, need, expires, false);
+	start = exs_busy_wait(q, need, expires ? *expires : KTIME_MAX);
+	err = exs_queue_sleep(q, need, expires, false);
 	exs_busy_learn(q, start);
 	return err;
 }
@@ -205,14 +209,6 @@ void exs_queue_notify_locked(struct exs_queue *q)
 	exs_queue_wake(q, false);
 	if (q->eventfd)
 		eventfd_signal(q->eventfd);
-}
-
-exs_hot
-void exs_queue_notify(struct exs_queue *q)
-{
-	if (wq_has_sleeper(&q->poll))
-		wake_up_poll(&q->poll, EPOLLIN | EPOLLRDNORM);
-	kill_fasync(&q->fasync, SIGIO, POLL_IN);
 }
 
 /*

@@ -535,8 +535,7 @@ int exs_conn_send_error(struct exs_conn *conn)
  * it. A receive may always (it ends with what is there, EOF, or the error), but not
  * overtake a message that is kept.
  */
-exs_hot
-static int exs_conn_admit(struct exs_conn *conn, const struct exs_xfer *x)
+static inline int exs_conn_admit(struct exs_conn *conn, const struct exs_xfer *x)
 {
 	lockdep_assert_held(&conn->lock);
 	if (x->gate)
@@ -545,7 +544,7 @@ static int exs_conn_admit(struct exs_conn *conn, const struct exs_xfer *x)
 		return exs_conn_send_error(conn);
 	if (!conn->engine_up)
 		return -ENOTCONN;
-	return exs_message_kept(conn) ? -EAGAIN : 0;
+	return !list_empty(&conn->messages) && exs_message_kept(conn) ? -EAGAIN : 0;
 }
 
 exs_hot
@@ -609,9 +608,9 @@ int exs_conn_submit(struct exs_conn *conn, struct exs_xfer *x)
 		err = exs_conn_map_and_queue(conn, x);
 	else if (!err)
 		exs_conn_queue(conn, x);
-	spin_unlock(&conn->lock);
 	if (!err)
-		exs_conn_run(conn);
+		exs_conn_run_locked(conn);
+	spin_unlock(&conn->lock);
 	return err;
 }
 
@@ -622,8 +621,8 @@ void exs_conn_open(struct exs_conn *conn, struct exs_xfer *gate)
 		exs_engine_open(&conn->engine, &gate->snd);
 		gate->all_posted = true;
 	}
+	exs_conn_run_locked(conn);
 	spin_unlock(&conn->lock);
-	exs_conn_run(conn);
 }
 
 /* Those at the place of a gate come before it in the list. */
@@ -644,9 +643,9 @@ int exs_conn_cancel(struct exs_conn *conn, const struct kiocb *iocb)
 		if (!x->gate)
 			break;
 	}
-	spin_unlock(&conn->lock);
 	if (!err)
-		exs_conn_run(conn);
+		exs_conn_run_locked(conn);
+	spin_unlock(&conn->lock);
 	return err;
 }
 
@@ -669,18 +668,6 @@ static void exs_conn_used(struct exs_conn *conn)
 	spin_lock(&conn->lock);
 	exs_conn_unuse(conn);
 	spin_unlock(&conn->lock);
-}
-
-exs_hot
-void exs_conn_attend(struct exs_conn *conn, struct wait_queue_entry *entry)
-{
-	add_wait_queue_exclusive(&conn->attendants, entry);
-}
-
-exs_hot
-void exs_conn_unattend(struct exs_conn *conn, struct wait_queue_entry *entry)
-{
-	remove_wait_queue(&conn->attendants, entry);
 }
 
 /*

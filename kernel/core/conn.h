@@ -14,7 +14,7 @@
  * Whatever happens (a submission, a message, a completion) is told to the
  * engine under conn->lock; then exs_conn_run() pulls from the engine what is to
  * be done. One thread at a time runs a connection: the others leave a note and
- * go. That keeps events in order without holding a lock while copying.
+ * go. That keeps events in order without holding a lock while many bytes are copied.
  *
  * All of it is process context. Locks: the endpoint's CQ lock > conn->lock >
  * queue lock. conn->lock is never taken in interrupts.
@@ -28,6 +28,7 @@
 #define EXS_CORE_CONN_H
 
 #include <linux/kref.h>
+#include <linux/scatterlist.h>
 #include <linux/socket.h>
 #include <linux/spinlock.h>
 #include <linux/uio.h>
@@ -55,6 +56,7 @@ enum exs_conn_state {
 /**
  * struct exs_map - what a transport keeps of one transfer's memory
  * @sgt: the pages, DMA-mapped
+ * @one: the entry of @sgt, if one is enough
  * @cursor: where the next piece starts (pieces only go forward)
  * @cursor_off: bytes into that entry
  * @cursor_pos: bytes before it
@@ -71,6 +73,7 @@ enum exs_conn_state {
  */
 struct exs_map {
 	struct sg_table sgt;
+	struct scatterlist one;
 	struct scatterlist *cursor;
 	u32 cursor_off;
 	u64 cursor_pos;
@@ -94,7 +97,7 @@ struct exs_map {
  * @link: in conn->xfers while the engine or the transport knows it
  * @conn: whose
  * @iter: the memory: an ITER_BVEC whose array and pages stay until @done. While
- *	a receive is mapped its transport may put other memory in place of it.
+ *	a receive is mapped its transport may put an ITER_KVEC in place of it.
  * @map: the transport's
  * @done: called once, process context, no lock held, with the bytes or a
  *	negative errno; it owns the transfer from then on and frees it
@@ -266,7 +269,8 @@ struct exs_ep_ops {
 };
 
 /*
- * For core and async. None of these may be called with conn->lock held.
+ * For core and async. None of these may be called with conn->lock held, but where
+ * it says so.
  */
 
 int exs_conn_init(void);
@@ -344,8 +348,11 @@ void exs_conn_open(struct exs_conn *conn, struct exs_xfer *gate);
  * Return: 0 if it was found, -ENOENT. */
 int exs_conn_cancel(struct exs_conn *conn, const struct kiocb *iocb);
 
-/* Do what is to be done. Sleeps. */
+/* Do what is to be done. Sleeps; the latter is called, and returns, with conn->lock
+ * held.
+ */
 void exs_conn_run(struct exs_conn *conn);
+void exs_conn_run_locked(struct exs_conn *conn) __must_hold(&conn->lock);
 /* Have a worker do it. The caller has a reference. Any context. */
 void exs_conn_kick(struct exs_conn *conn);
 
@@ -354,8 +361,15 @@ void exs_conn_kick(struct exs_conn *conn);
  * there are some: its function is called with the list locked, in any context, and
  * the caller then answers with exs_conn_drain_cq(), soon.
  */
-void exs_conn_attend(struct exs_conn *conn, struct wait_queue_entry *entry);
-void exs_conn_unattend(struct exs_conn *conn, struct wait_queue_entry *entry);
+static inline void exs_conn_attend(struct exs_conn *conn, struct wait_queue_entry *entry)
+{
+	add_wait_queue_exclusive(&conn->attendants, entry);
+}
+
+static inline void exs_conn_unattend(struct exs_conn *conn, struct wait_queue_entry *entry)
+{
+	remove_wait_queue(&conn->attendants, entry);
+}
 
 /* Sleep. Return: how many completions there were. */
 int exs_conn_drain_cq(struct exs_conn *conn);
@@ -396,7 +410,11 @@ int exs_conn_received(struct exs_conn *conn, const void *buf, u32 len);
 int exs_conn_received_imm(struct exs_conn *conn, u32 imm);
 
 /* The receive buffer that the message came in is posted again. [locked] */
-void exs_conn_reposted(struct exs_conn *conn);
+static inline void exs_conn_reposted(struct exs_conn *conn)
+{
+	lockdep_assert_held(&conn->lock);
+	exs_engine_reposted(&conn->engine);
+}
 
 /* A posted piece of a send (WRITE or EAGER) is complete. [locked] */
 void exs_conn_sent(struct exs_conn *conn, struct exs_xfer *x);
@@ -427,5 +445,11 @@ static inline struct exs_xfer *exs_rcv_xfer(struct exs_rcv *rcv)
 {
 	return container_of(rcv, struct exs_xfer, rcv);
 }
+
+/* Copy @len bytes, which @x has from byte @off on, into its pages; out of them (0, or
+ * -EFAULT: they are not there, a bug). Any context. (core/xfer.c)
+ */
+void exs_xfer_put(const struct exs_xfer *x, u64 off, const void *data, u32 len);
+int exs_xfer_get(const struct exs_xfer *x, u64 off, void *data, u32 len);
 
 #endif

@@ -69,8 +69,22 @@ static inline struct exs_listen *exs_sock_listen(const struct exs_sock *xs)
  * call may have told the program.
  */
 void exs_sock_publish_error(struct exs_sock *xs);
-void exs_sock_error_before(struct exs_sock *xs);
-void exs_sock_error_after(struct exs_sock *xs);
+void exs_sock_take_error(struct exs_sock *xs, struct exs_conn *conn);
+void exs_sock_error_told(struct exs_sock *xs, struct exs_conn *conn);
+
+static inline void exs_sock_error_before(struct exs_sock *xs)
+{
+	struct exs_conn *conn = exs_sock_conn(xs);
+
+	if (conn && READ_ONCE(conn->err))
+		exs_sock_take_error(xs, conn);
+}
+
+static inline void exs_sock_error_after(struct exs_sock *xs)
+{
+	if (test_bit(EXS_SK_ERR_TOLD, &xs->flags))
+		exs_sock_error_told(xs, xs->conn);
+}
 
 /* Wait until the socket is no longer CONNECTING. No lock held.
  * Return: 0, -EAGAIN when *timeo ran out, -ERESTARTSYS, -EINTR.

@@ -114,15 +114,15 @@ static struct exs_xfer *exs_async_alloc(struct exs_conn *conn, struct msghdr *ms
 /* Queue @x; a receive that finds a kept message ends with it. 0 or an errno. */
 static int exs_async_submit(struct exs_conn *conn, struct exs_xfer *x)
 {
-	int err;
+	int err = exs_conn_submit(conn, x);
 
-	do {
-		if (x->is_recv && exs_read_kept(conn, x)) {
+	while (err == -EAGAIN && x->is_recv) {
+		if (exs_read_kept(conn, x)) {
 			exs_conn_run(conn);
 			return 0;
 		}
 		err = exs_conn_submit(conn, x);
-	} while (err == -EAGAIN);
+	}
 	return err;
 }
 

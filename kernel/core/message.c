@@ -142,7 +142,6 @@ static struct exs_kept *exs_message_unclaimed(const struct exs_conn *conn)
 	return NULL;
 }
 
-exs_hot
 bool exs_message_kept(const struct exs_conn *conn)
 {
 	return exs_message_unclaimed(conn);
@@ -330,7 +329,6 @@ u32 exs_message_queued(struct exs_conn *conn)
 	return conn->engine.announced ? conn->engine.announced_len : 0;
 }
 
-exs_hot
 bool exs_read_kept(struct exs_conn *conn, struct exs_xfer *x)
 {
 	struct exs_kept *kept;

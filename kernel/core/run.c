@@ -3,7 +3,7 @@
  * Running a connection: pull from the engine what is to be done, and do it.
  *
  * One thread at a time runs a connection; another that has news sets run_again
- * and leaves. So transfers end in order although nothing is locked while bytes
+ * and leaves. So transfers end in order although nothing is locked while many bytes
  * are copied or the caller's completion runs.
  */
 #include <linux/kernel.h>
@@ -140,14 +140,25 @@ static void exs_run_wrote(struct exs_conn *conn, struct exs_xfer *x, u64 off, u6
 		conn->ep->ops->wrote(conn->ep, x, off, len);
 }
 
-/* @off, @len lie within the transfer and its pages are kernel-mapped: all fits. */
-exs_hot
-static void exs_xfer_put(const struct exs_xfer *x, u64 off, const void *data, size_t len)
+/*
+ * Bytes that are as few as an eager message's are copied as those are, under the lock,
+ * unless somebody waits for it or for the processor.
+ */
+static void exs_run_copy(struct exs_conn *conn, struct exs_xfer *x,
+			 const struct exs_copy *copy)
+	__must_hold(&conn->lock)
 {
-	struct iov_iter iter = x->iter;
+	const void *data = conn->ring_mem + copy->ring_off;
 
-	iov_iter_advance(&iter, off);
-	WARN_ON_ONCE(copy_to_iter(data, len, &iter) != len);
+	exs_conn_read_ring(conn, copy->ring_off, copy->len);
+	if (copy->len <= EXS_WIRE_DATA_MAX && !need_resched() &&
+	    !spin_needbreak(&conn->lock)) {
+		exs_xfer_put(x, copy->rcv_off, data, copy->len);
+		return;
+	}
+	spin_unlock(&conn->lock);
+	exs_xfer_put(x, copy->rcv_off, data, copy->len);
+	spin_lock(&conn->lock);
 }
 
 static void exs_run_copies(struct exs_conn *conn)
@@ -159,10 +170,7 @@ static void exs_run_copies(struct exs_conn *conn)
 	while (exs_engine_next_copy(&conn->engine, &copy)) {
 		struct exs_xfer *x = exs_rcv_xfer(copy.rcv);
 
-		exs_conn_read_ring(conn, copy.ring_off, copy.len);
-		spin_unlock(&conn->lock);
-		exs_xfer_put(x, copy.rcv_off, conn->ring_mem + copy.ring_off, copy.len);
-		spin_lock(&conn->lock);
+		exs_run_copy(conn, x, &copy);
 		exs_run_wrote(conn, x, copy.rcv_off, copy.len);
 		exs_engine_copied(&conn->engine, &copy);
 	}
@@ -200,7 +208,6 @@ static void exs_run_end_rcv(struct exs_conn *conn, struct exs_rcv *rcv)
 	/* The end is no message, unlike one without bytes. */
 	if (rcv->flags & EXS_RCV_EOF || rcv->err)
 		x->msg_flags &= ~MSG_EOR;
-	list_move_tail(&x->link, &conn->ending);
 	if (exs_conn_reader_first(conn))
 		conn->wake |= EPOLLIN;
 	/*
@@ -211,6 +218,9 @@ static void exs_run_end_rcv(struct exs_conn *conn, struct exs_rcv *rcv)
 		x->invalidating = conn->ep->ops->invalidate(conn->ep, x);
 	else
 		x->invalidating = x->map.valid && !conn->drained;
+	/* In their order. */
+	list_move_tail(&x->link, x->invalidating || !list_empty(&conn->ending) ?
+		       &conn->ending : &conn->finished);
 }
 
 static void exs_run_end_snd(struct exs_conn *conn, struct exs_snd *snd)
@@ -363,15 +373,21 @@ static void exs_run_wake(struct exs_conn *conn)
 {
 	__poll_t events = conn->wake;
 	struct sock *sk = conn->sk;
+	bool waiters;
 
 	lockdep_assert_held(&conn->lock);
 	if (!events)
 		return;
 	conn->wake = 0;
+	waiters = wq_has_sleeper(&conn->wait);
+	if (sk && !exs_sock_has_audience(sk, events))
+		sk = NULL;
+	if (!waiters && !sk)
+		return;
 	if (sk)
 		sock_hold(sk);
 	spin_unlock(&conn->lock);
-	if (wq_has_sleeper(&conn->wait))
+	if (waiters)
 		wake_up_all(&conn->wait);
 	if (sk) {
 		exs_sock_wake(sk, events);
@@ -434,25 +450,33 @@ void exs_conn_kick(struct exs_conn *conn)
 }
 
 exs_hot
-void exs_conn_run(struct exs_conn *conn)
+void exs_conn_run_locked(struct exs_conn *conn)
+	__must_hold(&conn->lock)
 {
 	unsigned int rounds = 0;
 
-	spin_lock(&conn->lock);
+	lockdep_assert_held(&conn->lock);
 	conn->run_again = true;
-	if (!conn->running) {
-		conn->running = true;
-		while (conn->run_again && rounds++ < EXS_RUN_ROUNDS) {
-			conn->run_again = false;
-			exs_run_once(conn);
-		}
-		conn->running = false;
-		if (conn->run_again)
-			exs_conn_kick(conn);
-		/* Those who wait for the runner to leave: exs_conn_drained(). */
-		if (conn->drained)
-			wake_up_all(&conn->wait);
+	if (conn->running)
+		return;
+	conn->running = true;
+	while (conn->run_again && rounds++ < EXS_RUN_ROUNDS) {
+		conn->run_again = false;
+		exs_run_once(conn);
 	}
+	conn->running = false;
+	if (conn->run_again)
+		exs_conn_kick(conn);
+	/* Those who wait for the runner to leave: exs_conn_drained(). */
+	if (conn->drained)
+		wake_up_all(&conn->wait);
+}
+
+exs_hot
+void exs_conn_run(struct exs_conn *conn)
+{
+	spin_lock(&conn->lock);
+	exs_conn_run_locked(conn);
 	spin_unlock(&conn->lock);
 }
 
@@ -484,13 +508,6 @@ void exs_conn_invalidated(struct exs_conn *conn, struct exs_xfer *x)
 	lockdep_assert_held(&conn->lock);
 	exs_count(invalidations, 1);
 	x->invalidating = false;
-}
-
-exs_hot
-void exs_conn_reposted(struct exs_conn *conn)
-{
-	lockdep_assert_held(&conn->lock);
-	exs_engine_reposted(&conn->engine);
 }
 
 static int exs_conn_eager(struct exs_conn *conn, struct exs_rcv *rcv)

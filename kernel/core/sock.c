@@ -166,13 +166,8 @@ void exs_sock_publish_error(struct exs_sock *xs)
 	spin_unlock(&conn->lock);
 }
 
-exs_hot
-void exs_sock_error_before(struct exs_sock *xs)
+void exs_sock_take_error(struct exs_sock *xs, struct exs_conn *conn)
 {
-	struct exs_conn *conn = exs_sock_conn(xs);
-
-	if (!conn || !READ_ONCE(conn->err))
-		return;
 	spin_lock(&conn->lock);
 	exs_publish_error(xs, conn);
 	if (!READ_ONCE(xs->sk.sk_err))
@@ -180,13 +175,8 @@ void exs_sock_error_before(struct exs_sock *xs)
 	spin_unlock(&conn->lock);
 }
 
-exs_hot
-void exs_sock_error_after(struct exs_sock *xs)
+void exs_sock_error_told(struct exs_sock *xs, struct exs_conn *conn)
 {
-	struct exs_conn *conn = xs->conn;
-
-	if (!test_bit(EXS_SK_ERR_TOLD, &xs->flags))
-		return;
 	spin_lock(&conn->lock);
 	if (!conn->err)
 		WRITE_ONCE(xs->sk.sk_err, 0);
@@ -199,6 +189,8 @@ int exs_sock_wait_connected(struct sock *sk, long *timeo)
 	int err = 0;
 
 	add_wait_queue(sk_sleep(sk), &wait);
+	/* Pairs with skwq_has_sleeper(). */
+	smp_mb();
 	while (exs_sock_state(exs_sk(sk)) == EXS_CONNECTING) {
 		if (!*timeo)
 			err = -EAGAIN;

@@ -225,6 +225,22 @@ struct exs_conn *exs_sock_conn_of(const struct sock *sk);
 /* Wake those who wait at a socket: EPOLL* bits. Any process context. */
 void exs_sock_wake(struct sock *sk, __poll_t events);
 
+/* Whether that would do anything. Under conn->lock, which sleepers take before their
+ * last look; those who wait for an attempt are told by what decides it.
+ */
+static inline bool exs_sock_has_audience(const struct sock *sk, __poll_t events)
+{
+	bool any;
+
+	if (events & EPOLLERR || READ_ONCE(exs_sk(sk)->attempt) ||
+	    sock_flag(sk, SOCK_FASYNC))
+		return true;
+	rcu_read_lock();
+	any = skwq_has_sleeper(rcu_dereference(sk->sk_wq));
+	rcu_read_unlock();
+	return any;
+}
+
 /* Sub-system entry points. */
 int exs_async_init(void);
 void exs_async_exit(void);

@@ -23,61 +23,12 @@
  */
 #include "private.h"
 
-/* Rule 4. */
-#define RESERVE_DATA	2
-
 void exs_credit_init(struct exs_engine *e)
 {
 	e->credits.total = e->config.ours.credits;
 	e->credits.granted = e->credits.total;
 	e->credits.peer_total = e->config.peer.credits;
 	e->credits.have = e->credits.peer_total;
-}
-
-exs_hot
-bool exs_credit_for_data(struct exs_engine *e)
-{
-	u16 reserve = exs_rule(RESERVE) ? RESERVE_DATA : 0;
-
-	if (e->credits.have > reserve) {
-		e->credits.stalled = false;
-		return true;
-	}
-	return exs_stalled(&e->credits.stalled, &e->stats.credit_stalls);
-}
-
-/* For the header of a SEND that is about to go, or an immediate. */
-exs_hot
-u16 exs_credit_take_owed(struct exs_engine *e, u16 max)
-{
-	u16 owed = min(e->credits.owed, max);
-
-	e->credits.owed -= owed;
-	e->credits.granted += owed;
-	if (!e->credits.owed)
-		e->credits.greet = false;
-	return owed;
-}
-
-/* A message arrived: the peer spent one. */
-exs_hot
-int exs_credit_arrived(struct exs_engine *e)
-{
-	if (!e->credits.granted)
-		return -EPROTO;
-	e->credits.granted--;
-	return 0;
-}
-
-/* A header or an immediate carried @n. */
-exs_hot
-int exs_credit_returned(struct exs_engine *e, u16 n)
-{
-	if (n > e->credits.peer_total - e->credits.have)
-		return -EPROTO;
-	e->credits.have += n;
-	e->credits.fin_left -= min(n, e->credits.fin_left);
-	return 0;
 }
 
 /* FIN is on its way, and paid for: rule 7. */

@@ -133,28 +133,6 @@ void exs_engine_remove_reader(struct exs_engine *e, struct exs_rcv *rcv)
 
 /* ---- ends ---- */
 
-exs_hot
-struct exs_rcv *exs_engine_next_rcv_done(struct exs_engine *e)
-{
-	struct exs_rcv *rcv;
-
-	rcv = list_first_entry_or_null(&e->done_rcv, struct exs_rcv, node);
-	if (rcv)
-		list_del_init(&rcv->node);
-	return rcv;
-}
-
-exs_hot
-struct exs_snd *exs_engine_next_snd_done(struct exs_engine *e)
-{
-	struct exs_snd *snd;
-
-	snd = list_first_entry_or_null(&e->done_snd, struct exs_snd, node);
-	if (snd)
-		list_del_init(&snd->node);
-	return snd;
-}
-
 void exs_engine_fail(struct exs_engine *e, int err)
 {
 	struct exs_snd *snd, *next_snd;

@@ -406,10 +406,26 @@ bool exs_engine_next_copy(struct exs_engine *e, struct exs_copy *copy);
 void exs_engine_copied(struct exs_engine *e, const struct exs_copy *copy);
 
 /** exs_engine_next_rcv_done() - a receive that ended, or NULL */
-struct exs_rcv *exs_engine_next_rcv_done(struct exs_engine *e);
+static inline struct exs_rcv *exs_engine_next_rcv_done(struct exs_engine *e)
+{
+	struct exs_rcv *rcv;
+
+	rcv = list_first_entry_or_null(&e->done_rcv, struct exs_rcv, node);
+	if (rcv)
+		list_del_init(&rcv->node);
+	return rcv;
+}
 
 /** exs_engine_next_snd_done() - a send that ended untransmitted, or NULL */
-struct exs_snd *exs_engine_next_snd_done(struct exs_engine *e);
+static inline struct exs_snd *exs_engine_next_snd_done(struct exs_engine *e)
+{
+	struct exs_snd *snd;
+
+	snd = list_first_entry_or_null(&e->done_snd, struct exs_snd, node);
+	if (snd)
+		list_del_init(&snd->node);
+	return snd;
+}
 
 /**
  * exs_engine_rx_msg() - a SEND arrived

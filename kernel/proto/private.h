@@ -111,9 +111,21 @@ static inline struct exs_snd *exs_snd_next(const struct exs_engine *e)
 
 /* credit.c */
 void exs_credit_init(struct exs_engine *e);
-bool exs_credit_for_data(struct exs_engine *e);
 
 /* Rule 4 there. */
+#define EXS_RESERVE_DATA	2
+
+static inline bool exs_credit_for_data(struct exs_engine *e)
+{
+	u16 reserve = exs_rule(RESERVE) ? EXS_RESERVE_DATA : 0;
+
+	if (e->credits.have > reserve) {
+		e->credits.stalled = false;
+		return true;
+	}
+	return exs_stalled(&e->credits.stalled, &e->stats.credit_stalls);
+}
+
 static inline bool exs_credit_for_control(const struct exs_engine *e)
 {
 	return e->credits.have > (exs_rule(RESERVE) && exs_rule(RESERVE_CONTROL) ? 1 : 0);
@@ -132,9 +144,37 @@ static inline void exs_credit_spend(struct exs_engine *e)
 	e->credits.have--;
 }
 
-u16 exs_credit_take_owed(struct exs_engine *e, u16 max);
-int exs_credit_arrived(struct exs_engine *e);
-int exs_credit_returned(struct exs_engine *e, u16 n);
+/* For the header of a SEND that is about to go, or an immediate. */
+static inline u16 exs_credit_take_owed(struct exs_engine *e, u16 max)
+{
+	u16 owed = min(e->credits.owed, max);
+
+	e->credits.owed -= owed;
+	e->credits.granted += owed;
+	if (!e->credits.owed)
+		e->credits.greet = false;
+	return owed;
+}
+
+/* A message arrived: the peer spent one. */
+static inline int exs_credit_arrived(struct exs_engine *e)
+{
+	if (!e->credits.granted)
+		return -EPROTO;
+	e->credits.granted--;
+	return 0;
+}
+
+/* A header or an immediate carried @n. */
+static inline int exs_credit_returned(struct exs_engine *e, u16 n)
+{
+	if (n > e->credits.peer_total - e->credits.have)
+		return -EPROTO;
+	e->credits.have += n;
+	e->credits.fin_left -= min(n, e->credits.fin_left);
+	return 0;
+}
+
 void exs_credit_await_fin(struct exs_engine *e);
 
 /* held.c: the peer's adverts, and transfers */

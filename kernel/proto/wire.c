@@ -59,31 +59,28 @@ static const u8 exs_msg_uses[EXS_MSG_MAX + 1] = {
 	[EXS_MSG_FIN]		= 0,
 };
 
-exs_hot
-static void put16(u8 *p, u16 v)
+static inline void put16(u8 *p, u16 v)
 {
 	__le16 le = cpu_to_le16(v);
 
 	memcpy(p, &le, sizeof(le));
 }
 
-exs_hot
-static void put32(u8 *p, u32 v)
+static inline void put32(u8 *p, u32 v)
 {
 	__le32 le = cpu_to_le32(v);
 
 	memcpy(p, &le, sizeof(le));
 }
 
-static void put64(u8 *p, u64 v)
+static inline void put64(u8 *p, u64 v)
 {
 	__le64 le = cpu_to_le64(v);
 
 	memcpy(p, &le, sizeof(le));
 }
 
-exs_hot
-static u16 get16(const u8 *p)
+static inline u16 get16(const u8 *p)
 {
 	__le16 le;
 
@@ -91,8 +88,7 @@ static u16 get16(const u8 *p)
 	return le16_to_cpu(le);
 }
 
-exs_hot
-static u32 get32(const u8 *p)
+static inline u32 get32(const u8 *p)
 {
 	__le32 le;
 
@@ -100,7 +96,7 @@ static u32 get32(const u8 *p)
 	return le32_to_cpu(le);
 }
 
-static u64 get64(const u8 *p)
+static inline u64 get64(const u8 *p)
 {
 	__le64 le;
 

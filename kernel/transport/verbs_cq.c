@@ -67,8 +67,8 @@ void exs_verbs_fail(struct exs_verbs_ep *v, int err)
 	lockdep_assert_held(&v->ep.conn->lock);
 	if (v->failed)
 		return;
-	v->failed = true;
 	v->fail = err;
+	WRITE_ONCE(v->failed, true);
 }
 
 /* The errno that TCP would give; 0: the queue pair ended, the CM knows why. */
@@ -107,19 +107,15 @@ int exs_verbs_post_errno(int err)
 	return -EIO;
 }
 
-/* Whether @wc is an error, which then ends the connection; conn->lock held. */
-exs_hot
-bool exs_verbs_wc_failed(struct exs_verbs_ep *v, const struct ib_wc *wc)
+/* @wc is an error: the end of the connection; conn->lock held. */
+void exs_verbs_wc_error(struct exs_verbs_ep *v, const struct ib_wc *wc)
 {
-	if (likely(wc->status == IB_WC_SUCCESS))
-		return false;
 	if (!v->failed && wc->status != IB_WC_WR_FLUSH_ERR) {
 		exs_count(resets_transport, 1);
 		pr_debug("exs: completion: %s (0x%x)\n",
 			 ib_wc_status_msg(wc->status), wc->vendor_err);
 	}
 	exs_verbs_fail(v, -exs_wc_errno(v, wc->status));
-	return true;
 }
 
 /* Hand a message to the connection. Return: 0, -EPROTO, -ENOMEM. */
@@ -256,20 +252,24 @@ static bool exs_verbs_arm(struct exs_verbs_ep *v)
 					 IB_CQ_REPORT_MISSED_EVENTS) > 0;
 }
 
-/* What a batch made possible. */
-static void exs_verbs_drained_batch(struct exs_verbs_ep *v)
+static void exs_verbs_report_failed(struct exs_verbs_ep *v)
 {
 	struct exs_conn *conn = v->ep.conn;
-	bool failed;
 	int err;
 
 	spin_lock(&conn->lock);
-	failed = v->failed;
 	err = v->fail;
 	spin_unlock(&conn->lock);
-	if (failed)
-		exs_conn_lost(conn, err);
-	exs_conn_run(conn);
+	exs_conn_lost(conn, err);
+}
+
+/* What a batch made possible. */
+static void exs_verbs_drained_batch(struct exs_verbs_ep *v)
+{
+	/* What others found meanwhile they report themselves. */
+	if (unlikely(READ_ONCE(v->failed)))
+		exs_verbs_report_failed(v);
+	exs_conn_run(v->ep.conn);
 }
 
 /*

@@ -11,23 +11,6 @@
 #include "core/stats.h"
 #include "verbs_internal.h"
 
-exs_hot
-bool exs_verbs_is_inline(const struct exs_verbs_ep *v, u32 len)
-{
-	u32 wanted = exs_option(&v->ep.conn->options, EXS_SO_INLINE_MAX);
-
-	return len <= min_t(u32, wanted, v->inline_max);
-}
-
-/* @len bytes of @x from @where on, which are there; its pages are kernel-mapped. */
-static void exs_verbs_fetch(void *buf, const struct exs_xfer *x, u64 where, u32 len)
-{
-	struct iov_iter iter = x->iter;
-
-	iov_iter_advance(&iter, where);
-	WARN_ON_ONCE(copy_from_iter(buf, len, &iter) != len);
-}
-
 static struct ib_sge exs_verbs_inline_sge(const void *buf, u32 len)
 {
 	exs_count(inline_tx_bytes, len);
@@ -49,8 +32,8 @@ int exs_verbs_send_inline(struct exs_verbs_ep *v, struct exs_verbs_slot *slot,
 
 	if (WARN_ON_ONCE(header < 0 || header + len > sizeof(buf)))
 		return -EINVAL;
-	if (len)
-		exs_verbs_fetch(buf + header, exs_snd_xfer(tx->snd), tx->offset, len);
+	if (len && exs_xfer_get(exs_snd_xfer(tx->snd), tx->offset, buf + header, len))
+		return -EFAULT;
 	sge = exs_verbs_inline_sge(buf, header + len);
 	slot->fin = tx->msg.type == EXS_MSG_FIN;
 	return exs_verbs_post_wr(v, slot, &wr, true);
@@ -64,7 +47,8 @@ int exs_verbs_write_inline(struct exs_verbs_ep *v, struct exs_verbs_slot *slot,
 
 	if (WARN_ON_ONCE(len > sizeof(buf)))
 		return -EINVAL;
-	exs_verbs_fetch(buf, exs_snd_xfer(tx->snd), tx->offset + done, len);
+	if (exs_xfer_get(exs_snd_xfer(tx->snd), tx->offset + done, buf, len))
+		return -EFAULT;
 	wr->wr.sg_list[0] = exs_verbs_inline_sge(buf, len);
 	wr->wr.num_sge = 1;
 	wr->wr.send_flags = IB_SEND_INLINE;

@@ -193,8 +193,8 @@ struct exs_verbs_listener;
  * @ring_size: their bytes
  * @ring_keys: the ring's keys
  * @keys_mutex: guards the pool's growth
- * @keys_total: keys that there are, but for the ring's
- * @keys_wanted: keys that the mapped receives can need
+ * @keys_total: keys that there are, but for the ring's: never fewer than there were
+ * @keys_wanted: keys that the mapped receives can need; atomic
  * @key_pages: pages of one key
  * @run_max: bytes that the device's DMA takes in one piece
  * @quiet: of work requests that only speak when they fail
@@ -254,9 +254,9 @@ struct exs_verbs_ep {
 	u32 ring_size;
 	struct list_head ring_keys;
 
-	struct mutex keys_mutex;	/* keys_total, keys_wanted */
+	struct mutex keys_mutex;	/* keys_total grows */
 	u32 keys_total;
-	u32 keys_wanted;
+	atomic_t keys_wanted;
 	u32 key_pages;
 	u32 run_max;
 
@@ -332,7 +332,11 @@ void exs_verbs_wrote(struct exs_ep *ep, struct exs_xfer *x, u64 off, u64 len);
 
 /* verbs_mr.c */
 int exs_verbs_keys_reserve(struct exs_verbs_ep *v, u32 n);
-void exs_verbs_keys_unreserve(struct exs_verbs_ep *v, u32 n);
+static inline void exs_verbs_keys_unreserve(struct exs_verbs_ep *v, u32 n)
+{
+	atomic_sub(n, &v->keys_wanted);
+}
+
 void exs_verbs_keys_put(struct exs_verbs_ep *v, struct list_head *keys);
 void exs_verbs_keys_free(struct exs_verbs_ep *v);
 int exs_verbs_ring_keys(struct exs_verbs_ep *v, u32 n);
@@ -354,7 +358,13 @@ int exs_verbs_post_wr(struct exs_verbs_ep *v, struct exs_verbs_slot *slot,
 
 /* verbs_inline.c: all with conn->lock held. Errors are those of posting. */
 /* Whether a work request of @len bytes is to take them along. */
-bool exs_verbs_is_inline(const struct exs_verbs_ep *v, u32 len);
+static inline bool exs_verbs_is_inline(const struct exs_verbs_ep *v, u32 len)
+{
+	u32 wanted = exs_option(&v->ep.conn->options, EXS_SO_INLINE_MAX);
+
+	return len <= min_t(u32, wanted, v->inline_max);
+}
+
 /* SEND of @tx's message and, behind it, @len bytes of its piece. */
 int exs_verbs_send_inline(struct exs_verbs_ep *v, struct exs_verbs_slot *slot,
 			  const struct exs_tx *tx, u32 len);
@@ -371,7 +381,17 @@ int exs_verbs_poll_some(struct exs_ep *ep);
 int exs_verbs_drain_all(struct exs_ep *ep);
 void exs_verbs_fail(struct exs_verbs_ep *v, int err);
 int exs_verbs_post_errno(int err);
-bool exs_verbs_wc_failed(struct exs_verbs_ep *v, const struct ib_wc *wc);
+void exs_verbs_wc_error(struct exs_verbs_ep *v, const struct ib_wc *wc);
+
+/* Whether @wc is an error, which then ends the connection; conn->lock held. */
+static inline bool exs_verbs_wc_failed(struct exs_verbs_ep *v, const struct ib_wc *wc)
+{
+	if (likely(wc->status == IB_WC_SUCCESS))
+		return false;
+	exs_verbs_wc_error(v, wc);
+	return true;
+}
+
 void exs_verbs_recv_done(struct ib_cq *cq, struct ib_wc *wc);
 void exs_verbs_slot_done(struct ib_cq *cq, struct ib_wc *wc);
 void exs_verbs_quiet_done(struct ib_cq *cq, struct ib_wc *wc);

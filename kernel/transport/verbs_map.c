@@ -97,8 +97,23 @@ static u32 exs_bvec_run(struct exs_bvec_walk *w, phys_addr_t *start)
 	return run;
 }
 
+static int exs_sg_alloc(struct exs_map *map, u32 n)
+{
+	if (n != 1)
+		return sg_alloc_table(&map->sgt, n, GFP_KERNEL_ACCOUNT);
+	sg_init_table(&map->one, 1);
+	map->sgt = (struct sg_table) { .sgl = &map->one, .nents = 1, .orig_nents = 1 };
+	return 0;
+}
+
+static void exs_sg_free(struct exs_map *map)
+{
+	if (map->sgt.sgl != &map->one)
+		sg_free_table(&map->sgt);
+}
+
 /* The pages of an ITER_BVEC, not empty. */
-static int exs_sg_from_bvecs(struct sg_table *sgt, const struct iov_iter *iter, u32 max)
+static int exs_sg_from_bvecs(struct exs_map *map, const struct iov_iter *iter, u32 max)
 {
 	struct exs_bvec_walk walk = { iter->bvec, iter->iov_offset, iter->count, max };
 	struct exs_bvec_walk ahead = walk;
@@ -109,10 +124,10 @@ static int exs_sg_from_bvecs(struct sg_table *sgt, const struct iov_iter *iter, 
 
 	while (exs_bvec_run(&ahead, &start))
 		n++;
-	err = sg_alloc_table(sgt, n, GFP_KERNEL_ACCOUNT);
+	err = exs_sg_alloc(map, n);
 	if (err)
 		return err;
-	for (sg = sgt->sgl; (len = exs_bvec_run(&walk, &start)); sg = sg_next(sg))
+	for (sg = map->sgt.sgl; (len = exs_bvec_run(&walk, &start)); sg = sg_next(sg))
 		sg_set_page(sg, pfn_to_page(PHYS_PFN(start)), len,
 			    offset_in_page(start));
 	return 0;
@@ -192,7 +207,7 @@ static void exs_verbs_unmap_sg(struct exs_verbs_ep *v, struct exs_xfer *x)
 	if (!map->mapped)
 		return;
 	ib_dma_unmap_sgtable_attrs(v->id->device, &map->sgt, exs_xfer_dir(x), 0);
-	sg_free_table(&map->sgt);
+	exs_sg_free(map);
 	map->cursor = NULL;
 	map->mapped = false;
 }
@@ -206,12 +221,12 @@ static int exs_verbs_map_sg(struct exs_verbs_ep *v, struct exs_xfer *x)
 	if (map->copy)
 		err = exs_sg_from_vmalloc(&map->sgt, map->copy, map->copy_len, v->run_max);
 	else
-		err = exs_sg_from_bvecs(&map->sgt, &x->iter, v->run_max);
+		err = exs_sg_from_bvecs(map, &x->iter, v->run_max);
 	if (err)
 		return err;
 	err = ib_dma_map_sgtable_attrs(v->id->device, &map->sgt, exs_xfer_dir(x), 0);
 	if (err) {
-		sg_free_table(&map->sgt);
+		exs_sg_free(map);
 		return -ENOMEM;
 	}
 	map->cursor = NULL;
@@ -235,14 +250,11 @@ static int exs_map_add_copy(struct exs_map *map, size_t len, gfp_t gfp)
 }
 
 /* The program's memory is @x's again, with what has come for it. */
-exs_hot
 static void exs_verbs_drop_copy(struct exs_xfer *x)
 {
 	struct exs_map *map = &x->map;
 	struct iov_iter to = map->target;
 
-	if (!map->copy)
-		return;
 	if (x->is_recv) {
 		x->iter = map->target;
 		WARN_ON_ONCE(copy_to_iter(map->copy, x->rcv.filled, &to) != x->rcv.filled);
@@ -405,7 +417,8 @@ static int exs_verbs_map_rcv(struct exs_verbs_ep *v, struct exs_xfer *x)
 		return 0;
 	}
 	exs_verbs_unmap_sg(v, x);
-	exs_verbs_drop_copy(x);
+	if (x->map.copy)
+		exs_verbs_drop_copy(x);
 	exs_verbs_not_direct(x);
 	return v->ep.conn->socktype == EXS_WIRE_STREAM ? 0 : err;
 }
@@ -435,10 +448,12 @@ void exs_verbs_unmap(struct exs_ep *ep, struct exs_xfer *x)
 		map->valid = 0;
 		spin_unlock(&ep->conn->lock);
 	}
-	exs_verbs_keys_unreserve(v, map->nmrs);
+	if (map->nmrs)
+		exs_verbs_keys_unreserve(v, map->nmrs);
 	map->nmrs = 0;
 	exs_verbs_unmap_sg(v, x);
-	exs_verbs_drop_copy(x);
+	if (map->copy)
+		exs_verbs_drop_copy(x);
 }
 
 /* exs_ep_ops.map_ring */

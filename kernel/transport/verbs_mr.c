@@ -61,36 +61,36 @@ static int exs_verbs_keys_grow(struct exs_verbs_ep *v, u32 want)
 
 		if (!key)
 			return -ENOBUFS;
-		v->keys_total++;
 		spin_lock(&conn->lock);
 		list_add(&key->link, &v->keys_free);
 		v->nkeys_free++;
 		spin_unlock(&conn->lock);
+		/* Pairs with exs_verbs_keys_reserve(). */
+		smp_store_release(&v->keys_total, v->keys_total + 1);
 	}
 	return 0;
 }
 
-/* Make sure that there are @n keys more when they are needed. Sleeps. */
+/*
+ * Make sure that there are @n keys more when they are needed. Sleeps. When a device has
+ * no more, two at a time may both be refused where one would have been served.
+ */
 exs_hot
 int exs_verbs_keys_reserve(struct exs_verbs_ep *v, u32 n)
 {
+	u32 wanted = atomic_add_return(n, &v->keys_wanted);
+	u32 want = min_t(u32, wanted, EXS_VERBS_KEYS_MAX) + EXS_VERBS_SEGS;
 	int err;
 
+	/* They only become more. Pairs with exs_verbs_keys_grow(). */
+	if (smp_load_acquire(&v->keys_total) >= want)
+		return 0;
 	mutex_lock(&v->keys_mutex);
-	err = exs_verbs_keys_grow(v, min_t(u32, v->keys_wanted + n, EXS_VERBS_KEYS_MAX) +
-				  EXS_VERBS_SEGS);
-	if (!err)
-		v->keys_wanted += n;
+	err = exs_verbs_keys_grow(v, want);
 	mutex_unlock(&v->keys_mutex);
+	if (err)
+		exs_verbs_keys_unreserve(v, n);
 	return err;
-}
-
-exs_hot
-void exs_verbs_keys_unreserve(struct exs_verbs_ep *v, u32 n)
-{
-	mutex_lock(&v->keys_mutex);
-	v->keys_wanted -= n;
-	mutex_unlock(&v->keys_mutex);
 }
 
 /* Keys of the ring, which stay until the queue pair is gone. Sleeps. */

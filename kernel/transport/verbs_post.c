@@ -110,12 +110,10 @@ static int exs_verbs_copy(struct exs_verbs_ep *v, struct exs_verbs_slot *slot,
 			  const struct exs_tx *tx)
 {
 	u32 offset = exs_verbs_copy_offset(v, slot);
-	struct iov_iter from = exs_snd_xfer(tx->snd)->iter;
 
 	if (WARN_ON_ONCE(tx->len > EXS_VERBS_COPY_MAX))
 		return -EINVAL;
-	iov_iter_advance(&from, tx->offset);
-	if (copy_from_iter(v->mem + offset, tx->len, &from) != tx->len)
+	if (exs_xfer_get(exs_snd_xfer(tx->snd), tx->offset, v->mem + offset, tx->len))
 		return -EFAULT;
 	ib_dma_sync_single_for_device(v->id->device, v->dma + offset, tx->len,
 				      DMA_BIDIRECTIONAL);
@@ -139,10 +137,14 @@ static u32 exs_verbs_local(struct exs_verbs_ep *v, struct exs_verbs_slot *slot,
 	return len;
 }
 
-/* SEND of @msg with what is in @sges[1] to @sges[@n - 1]; [0] is ours. */
+/*
+ * SEND of @msg, with the @copied bytes behind its header and what is in @sges[1] to
+ * @sges[@n - 1]; [0] is ours.
+ */
 exs_hot
 static int exs_verbs_post_send(struct exs_verbs_ep *v, struct exs_verbs_slot *slot,
-			       const struct exs_msg *msg, struct ib_sge *sges, int n)
+			       const struct exs_msg *msg, u32 copied,
+			       struct ib_sge *sges, int n)
 {
 	u32 offset = exs_verbs_slot_offset(v, slot);
 	struct ib_send_wr wr = {
@@ -159,7 +161,7 @@ static int exs_verbs_post_send(struct exs_verbs_ep *v, struct exs_verbs_slot *sl
 				      DMA_BIDIRECTIONAL);
 	sges[0] = (struct ib_sge) {
 		.addr	= v->dma + offset,
-		.length	= len,
+		.length	= len + copied,
 		.lkey	= v->pd->local_dma_lkey,
 	};
 	slot->fin = msg->type == EXS_MSG_FIN;
@@ -173,7 +175,7 @@ static int exs_verbs_post_message(struct exs_verbs_ep *v,
 
 	if (exs_verbs_is_inline(v, exs_wire_msg_len(&tx->msg)))
 		return exs_verbs_send_inline(v, slot, tx, 0);
-	return exs_verbs_post_send(v, slot, &tx->msg, &sge, 1);
+	return exs_verbs_post_send(v, slot, &tx->msg, 0, &sge, 1);
 }
 
 static int exs_verbs_post_advert(struct exs_verbs_ep *v,
@@ -206,10 +208,12 @@ static int exs_verbs_post_eager(struct exs_verbs_ep *v,
 
 	if (exs_verbs_is_inline(v, exs_wire_msg_len(&tx->msg) + tx->len))
 		return exs_verbs_send_inline(v, slot, tx, tx->len);
-	if (tx->len && exs_verbs_local(v, slot, tx, 0, tx->len, sges + 1,
-				       v->max_sge - 1, &n) != tx->len)
+	if (slot->copied)
+		return exs_verbs_post_send(v, slot, &tx->msg, tx->len, sges, 1);
+	if (tx->len && exs_verbs_gather(v, exs_snd_xfer(tx->snd), tx->offset, tx->len,
+					sges + 1, v->max_sge - 1, &n) != tx->len)
 		return -EINVAL;
-	return exs_verbs_post_send(v, slot, &tx->msg, sges, n + 1);
+	return exs_verbs_post_send(v, slot, &tx->msg, 0, sges, n + 1);
 }
 
 /* iWARP: what the immediate says elsewhere. The segments of @tx are done with. */

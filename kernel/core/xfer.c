@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * The bytes of a transfer: what is copied into its pages and out of them.
+ *
+ * Most such copies are short, so they do without what iov_iter's have to consider:
+ * other kinds of memory, faults, and whose bytes these are.
+ */
+#include <linux/bvec.h>
+
+#include "conn.h"
+
+/* @len bytes at @off begin in *@bvec, at *@at. Return: whether they are there. */
+static inline bool exs_xfer_seek(const struct exs_xfer *x, u64 off, u32 len,
+				 const struct bio_vec **bvec, struct bvec_iter *at)
+{
+	struct iov_iter iter = x->iter;
+
+	if (WARN_ON_ONCE(!iov_iter_is_bvec(&iter) || off > iter.count ||
+			 len > iter.count - off))
+		return false;
+	if (off)
+		iov_iter_advance(&iter, off);
+	*bvec = iter.bvec;
+	*at = (struct bvec_iter) { .bi_size = len, .bi_bvec_done = iter.iov_offset };
+	return true;
+}
+
+/* Into memory that the transport put in place of it. */
+static void exs_xfer_put_elsewhere(const struct exs_xfer *x, u64 off, const void *data,
+				   u32 len)
+{
+	struct iov_iter to = x->iter;
+
+	iov_iter_advance(&to, off);
+	WARN_ON_ONCE(copy_to_iter(data, len, &to) != len);
+}
+
+exs_hot
+void exs_xfer_put(const struct exs_xfer *x, u64 off, const void *data, u32 len)
+{
+	const struct bio_vec *bvec;
+	struct bio_vec piece;
+	struct bvec_iter at;
+
+	if (unlikely(!iov_iter_is_bvec(&x->iter))) {
+		exs_xfer_put_elsewhere(x, off, data, len);
+		return;
+	}
+	if (!exs_xfer_seek(x, off, len, &bvec, &at))
+		return;
+	for_each_bvec(piece, bvec, at, at) {
+		memcpy_to_bvec(&piece, data);
+		data += piece.bv_len;
+	}
+}
+
+exs_hot
+int exs_xfer_get(const struct exs_xfer *x, u64 off, void *data, u32 len)
+{
+	const struct bio_vec *bvec;
+	struct bio_vec piece;
+	struct bvec_iter at;
+
+	if (!exs_xfer_seek(x, off, len, &bvec, &at))
+		return -EFAULT;
+	for_each_bvec(piece, bvec, at, at) {
+		memcpy_from_bvec(data, &piece);
+		data += piece.bv_len;
+	}
+	return 0;
+}
