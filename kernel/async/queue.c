@@ -149,10 +149,8 @@ void exs_queue_release(struct kref *ref)
 void exs_queue_consumed(struct exs_queue *q)
 {
 	lockdep_assert_held(&q->lock);
-	if (!list_empty(&q->unread_tokens))
-		exs_tokens_consumed(q);
-	if (!list_empty(&q->timeouts))
-		exs_timeouts_consumed(q);
+	exs_tokens_consumed(q);
+	exs_timeouts_consumed(q);
 }
 
 /* All or none. */

@@ -257,7 +257,7 @@ void exs_timeouts_consumed(struct exs_queue *q);
 int exs_queue_set_wait(struct exs_queue *q, s64 mode);
 
 /**
- * exs_busy_wait() - poll, if the queue wants that
+ * exs_busy_wait() - poll, as a queue wants that is not EXS_QWAIT_NOTIFY
  * @q: the queue
  * @need: until so many events are there
  * @until: or this time has come; KTIME_MAX: for ever

@@ -3,7 +3,8 @@
  * The bytes of a transfer: what is copied into its pages and out of them.
  *
  * Most such copies are short, so they do without what iov_iter's have to consider:
- * other kinds of memory, faults, and whose bytes these are.
+ * other kinds of memory, faults, and whose bytes these are. Only a receive of messages
+ * in too many scraps, which the transport has copied, is an ITER_KVEC.
  */
 #include <linux/bvec.h>
 
@@ -25,7 +26,7 @@ static inline bool exs_xfer_seek(const struct exs_xfer *x, u64 off, u32 len,
 	return true;
 }
 
-/* Into memory that the transport put in place of it. */
+/* Likewise into memory that the transport put in place of it. */
 static void exs_xfer_put_elsewhere(const struct exs_xfer *x, u64 off, const void *data,
 				   u32 len)
 {

@@ -20,6 +20,8 @@
  *    that all arrived. Where a transport does not tell (config.confirm), a CREDIT
  *    is sent when every receive is posted again after FIN came; once, or two that
  *    have both sent FIN would exchange them for ever.
+ *
+ * What every message goes through stands in private.h, to be inlined.
  */
 #include "private.h"
 

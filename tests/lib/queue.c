@@ -232,6 +232,23 @@ static void cancel_loses_nothing(void)
 	CHECK(!exs_qdelete(q));
 }
 
+/* Where there is no other thread that could do it. */
+static void cancelled_by_itself(void)
+{
+	struct timeval soon = { .tv_usec = 1000 };
+	int q = fake_queue(0), status;
+	exs_event_t ev;
+	pid_t pid;
+
+	pid = fork();
+	if (!pid) {
+		pthread_cancel(pthread_self());
+		exs_qdequeue(q, &ev, 1, &soon);
+		_exit(1);
+	}
+	CHECK(waitpid(pid, &status, 0) == pid && !status);
+}
+
 /* Entries of a module that this library does not know. */
 static void other_entries(void)
 {
@@ -261,5 +278,6 @@ const struct test queue_tests[] = {
 	{ "no system call", no_system_call },
 	{ "signal loses nothing", signal_loses_nothing },
 	{ "cancel loses nothing", cancel_loses_nothing },
+	{ "cancelled by itself", cancelled_by_itself },
 	{ NULL, NULL },
 };
