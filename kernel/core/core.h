@@ -18,6 +18,10 @@ struct pid;
 extern struct proto exs_proto;
 extern struct workqueue_struct *exs_sock_wq;
 
+/* main.c: all that the kernel looks for in the module by name, see Kbuild */
+int __visible init_module(void);
+void __visible cleanup_module(void);
+
 /* af_exs.c */
 int exs_family_init(void);
 void exs_family_exit(void);

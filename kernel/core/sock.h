@@ -39,7 +39,7 @@ struct exs_waiter {
 };
 
 /* Options of TCP's that are remembered, see sockopt.c; only the last has a meaning. */
-enum exs_kept {
+enum exs_kept_option {
 	EXS_KEPT_NODELAY,
 	EXS_KEPT_CORK,
 	EXS_KEPT_QUICKACK,
@@ -77,7 +77,7 @@ enum exs_kept {
  * @flags: EXS_SK_* bits, atomic
  * @options: SOL_EXS; changed under op_lock
  * @timeouts: of asynchronous sends and receives: see exs_sock_timeout(); atomic
- * @kept: TCP's options, by enum exs_kept; atomic
+ * @kept: TCP's options, by enum exs_kept_option; atomic
  */
 struct exs_sock {
 	struct sock sk;
