@@ -7,15 +7,9 @@
 #include <netinet/ip.h>
 #include <netinet/udp.h>
 #include <poll.h>
-#include <stdlib.h>
 #include <unistd.h>
 
 #define ROCE_PORT	4791
-
-static void command(const char *line)
-{
-	check(!system(line), "%s: failed", line);
-}
 
 /* The CM's request to connect is on its way to @to. */
 static void wait_request(int tap, const union address *to)
@@ -45,7 +39,7 @@ static void delete_below_attempt(void *arg)
 	must(exs_connect(new_socket(), &to.sa, address_len(&to), 0, q, 1));
 	wait_request(tap, &to);
 	no_event(q);
-	command("rdma link delete rxe0");
+	shell("rdma link delete rxe0");
 	event_is(q, EXS_EVT_CONNECT, 1, ENETDOWN, 0);
 	no_event(q);
 }
@@ -56,7 +50,7 @@ static void device_deleted(void)
 	int end = reap(spawn(delete_below_attempt, NULL));
 
 	if (access("/sys/class/infiniband/rxe0", F_OK))
-		command("rdma link add rxe0 type rxe netdev rxe0dev");
+		shell("rdma link add rxe0 type rxe netdev rxe0dev");
 	check(!end, "the case ended with %#x", end);
 }
 
@@ -86,7 +80,7 @@ static void destroyed(void)
 
 	must(exs_connect(new_socket(), &to.sa, address_len(&to), 0, q, 1));
 	no_event(q);
-	command("ss -K -t -H dst 10.77.0.9 | grep -q SYN-SENT");
+	shell("ss -K -t -H dst 10.77.0.9 | grep -q SYN-SENT");
 	event_is(q, EXS_EVT_CONNECT, 1, ECONNABORTED, 0);
 	no_event(q);
 }

@@ -7,17 +7,11 @@
 
 #include <fcntl.h>
 #include <sched.h>
-#include <stdlib.h>
 #include <sys/mman.h>
 #include <sys/mount.h>
 #include <unistd.h>
 
 #define LEN	8192
-
-static void command(const char *line)
-{
-	check(!system(line), "%s: failed", line);
-}
 
 /* A mapping of a file there. The mount goes with the case. */
 static char *dax_pages(void)
@@ -25,9 +19,9 @@ static char *dax_pages(void)
 	char *mem;
 	int fd;
 
-	command("modprobe -a nd_e820 nd_pmem");
+	shell("modprobe -a nd_e820 nd_pmem");
 	wait_until(!access("/dev/pmem0", F_OK));
-	command("mkfs.ext4 -q -F -b 4096 /dev/pmem0");
+	shell("mkfs.ext4 -q -F -b 4096 /dev/pmem0");
 	must(unshare(CLONE_NEWNS));
 	must(mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL));
 	must(mount("/dev/pmem0", "/mnt", "ext4", 0, "dax=always"));

@@ -195,19 +195,14 @@ static void sharer_killed(void)
 
 /* -- the device goes */
 
-static void command(const char *line)
-{
-	check(!system(line), "%s: failed", line);
-}
-
 static void delete_device(void)
 {
-	command("rdma link delete rxe0");
+	shell("rdma link delete rxe0");
 }
 
 static void add_device(void)
 {
-	command("rdma link add rxe0 type rxe netdev rxe0dev");
+	shell("rdma link add rxe0 type rxe netdev rxe0dev");
 }
 
 /* Whatever the case's end, the next one needs the device. */
@@ -446,7 +441,7 @@ static void netdev_down(void *arg)
 	pair_open(&p);
 	load_start(&a, p.c);
 	load_start(&b, p.s);
-	command("ip link delete rxe0dev");
+	shell("ip link delete rxe0dev");
 	load_end(&a);
 	load_end(&b);
 }
@@ -457,7 +452,7 @@ static void netdev_deleted(void)
 	pid_t pid = spawn(netdev_down, NULL);
 	int end = reap(pid);
 
-	command("/exs/tests/vm/setup one >/dev/null");
+	shell("/exs/tests/vm/setup one >/dev/null");
 	check(!end, "the case ended with %#x", end);
 }
 

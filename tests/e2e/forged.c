@@ -29,20 +29,15 @@
 enum { READ_RESPONSE_ONLY = 0x10, ACKNOWLEDGE = 0x11 };
 enum { ACK = 0x1f, NAK_INVALID_REQUEST = 0x61, NAK_REMOTE_ACCESS = 0x62, NAK_REMOTE_OPERATION = 0x63 };
 
-static void command(const char *line)
-{
-	check(!system(line), "%s: failed", line);
-}
-
 /* -- the device */
 
 static void add_device(void)
 {
-	command("ip link add rxe1dev address 02:00:00:79:00:01 mtu 9000 type veth peer name rxe1wire mtu 9000");
-	command("ip link set rxe1wire up");
-	command("ip link set rxe1dev up");
-	command("ip addr add " ADDRESS "/64 dev rxe1dev nodad");
-	command("rdma link add rxe1 type rxe netdev rxe1dev");
+	shell("ip link add rxe1dev address 02:00:00:79:00:01 mtu 9000 type veth peer name rxe1wire mtu 9000");
+	shell("ip link set rxe1wire up");
+	shell("ip link set rxe1dev up");
+	shell("ip addr add " ADDRESS "/64 dev rxe1dev nodad");
+	shell("rdma link add rxe1 type rxe netdev rxe1dev");
 	e2e.address[CLIENT] = ADDRESS;
 	e2e.address[SERVER] = ADDRESS;
 }
@@ -53,9 +48,9 @@ static void with_device(void (*fn)(void *arg))
 	int end = reap(spawn(fn, NULL));
 
 	if (!access("/sys/class/infiniband/rxe1", F_OK))
-		command("rdma link delete rxe1");
+		shell("rdma link delete rxe1");
 	if (!access("/sys/class/net/rxe1dev", F_OK))
-		command("ip link delete rxe1dev");
+		shell("ip link delete rxe1dev");
 	check(!end, "the case ended with %#x", end);
 }
 

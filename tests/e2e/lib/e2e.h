@@ -166,6 +166,7 @@ void print_stacks(void);
 pid_t spawn(void (*fn)(void *arg), void *arg);
 void join(pid_t pid);		/* it must end with status 0             */
 int reap(pid_t pid);		/* its wait status                       */
+void shell(const char *line);	/* a command, which must succeed         */
 /* What the child said with tell(): waits. */
 struct pipe_pair { int rd, wr; };
 struct pipe_pair pipe_open(void);

@@ -117,6 +117,11 @@ void wait_blocked(pid_t tid)
 	wait_until(state_of(tid) == 'S');
 }
 
+void shell(const char *line)
+{
+	check(!system(line), "%s: failed", line);
+}
+
 static void on_signal(int sig)
 {
 	(void)sig;
