@@ -192,7 +192,10 @@ static int wait_cancellable(int queue, struct exs_ioc_wait *w)
 {
 	int ret, type;
 
-	/* There is no other thread that could cancel this one while it waits. */
+	/*
+	 * There is no other thread that could cancel this one while it waits, and a signal's
+	 * handler may not.
+	 */
 	if (__libc_single_threaded) {
 		pthread_testcancel();
 		return ioctl(queue, EXS_IOC_WAIT, w);

@@ -71,9 +71,9 @@ static void exs_busy_run(struct exs_queue *q, u32 need, ktime_t until)
 		;
 }
 
-ktime_t exs_busy_wait(struct exs_queue *q, u32 need, ktime_t until)
+ktime_t exs_busy_wait(struct exs_queue *q, u32 mode, u32 need, ktime_t until)
 {
-	u32 mode = READ_ONCE(q->wait_mode), ns = READ_ONCE(q->busy_ns);
+	u32 ns = READ_ONCE(q->busy_ns);
 	ktime_t start = ktime_get();
 
 	if (mode == EXS_QWAIT_BUSY) {

@@ -257,8 +257,9 @@ void exs_timeouts_consumed(struct exs_queue *q);
 int exs_queue_set_wait(struct exs_queue *q, s64 mode);
 
 /**
- * exs_busy_wait() - poll, as a queue wants that is not EXS_QWAIT_NOTIFY
+ * exs_busy_wait() - poll
  * @q: the queue
+ * @mode: how it wants that: EXS_QWAIT_BUSY or EXS_QWAIT_ADAPTIVE
  * @need: until so many events are there
  * @until: or this time has come; KTIME_MAX: for ever
  *
@@ -267,7 +268,7 @@ int exs_queue_set_wait(struct exs_queue *q, s64 mode);
  *
  * Context: process, no lock held. Return: when it began, for exs_busy_learn().
  */
-ktime_t exs_busy_wait(struct exs_queue *q, u32 need, ktime_t until);
+ktime_t exs_busy_wait(struct exs_queue *q, u32 mode, u32 need, ktime_t until);
 
 /* Adaptive: the wait that began at @start is over. */
 void exs_busy_learn(struct exs_queue *q, ktime_t start);

@@ -305,7 +305,7 @@ int exs_region_use(struct exs_region *r, u64 addr, u64 len, u32 access,
 	iov_iter_bvec(iter, dest ? ITER_DEST : ITER_SOURCE, r->bvec + first,
 		      exs_range_pages(addr, len), len);
 	if (len)
-		iter->iov_offset = off;
+		iter->iov_offset = off;		/* every bio_vec is one page */
 	return 0;
 }
 

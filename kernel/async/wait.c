@@ -124,12 +124,13 @@ static int exs_queue_sleep(struct exs_queue *q, u32 need, ktime_t *expires,
 /* @expires: or NULL: for ever. Return: as above. */
 static int exs_queue_wait_for(struct exs_queue *q, u32 need, ktime_t *expires)
 {
+	u32 mode = READ_ONCE(q->wait_mode);
 	ktime_t start;
 	int err;
 
-	if (READ_ONCE(q->wait_mode) == EXS_QWAIT_NOTIFY)
+	if (mode == EXS_QWAIT_NOTIFY)
 		return exs_queue_sleep(q, need, expires, false);
-	start = exs_busy_wait(q, need, expires ? *expires : KTIME_MAX);
+	start = exs_busy_wait(q, mode, need, expires ? *expires : KTIME_MAX);
 	err = exs_queue_sleep(q, need, expires, false);
 	exs_busy_learn(q, start);
 	return err;

@@ -544,7 +544,7 @@ static inline int exs_conn_admit(struct exs_conn *conn, const struct exs_xfer *x
 		return exs_conn_send_error(conn);
 	if (!conn->engine_up)
 		return -ENOTCONN;
-	return !list_empty(&conn->messages) && exs_message_kept(conn) ? -EAGAIN : 0;
+	return exs_message_kept(conn) ? -EAGAIN : 0;
 }
 
 exs_hot

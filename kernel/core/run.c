@@ -152,7 +152,7 @@ static void exs_run_copy(struct exs_conn *conn, struct exs_xfer *x,
 
 	exs_conn_read_ring(conn, copy->ring_off, copy->len);
 	if (copy->len <= EXS_WIRE_DATA_MAX && !need_resched() &&
-	    !spin_needbreak(&conn->lock)) {
+	    !spin_is_contended(&conn->lock)) {
 		exs_xfer_put(x, copy->rcv_off, data, copy->len);
 		return;
 	}

@@ -172,9 +172,9 @@ struct exs_verbs_listener;
  * @inline_max: bytes that a work request can take along
  * @iwarp: there is no immediate, and the initiator must send first
  * @repeats: retransmission repeats local work requests
- * @heard: the peer sent something; this and the rest but for keys_mutex's
- *	is guarded by conn->lock
- * @failed: a completion ended the connection
+ * @heard: the peer sent something; this and the rest, but where it says
+ *	otherwise, is guarded by conn->lock
+ * @failed: a completion ended the connection; looked at without the lock, too
  * @fail: with this positive errno, or 0: the peer's end
  * @sq_used: places in the send queue taken or reserved
  * @chains: posted, signalled, and not complete
@@ -193,7 +193,8 @@ struct exs_verbs_listener;
  * @ring_size: their bytes
  * @ring_keys: the ring's keys
  * @keys_mutex: guards the pool's growth
- * @keys_total: keys that there are, but for the ring's: never fewer than there were
+ * @keys_total: keys that there are, but for the ring's: never fewer than there were;
+ *	keys_mutex, looked at without it, too
  * @keys_wanted: keys that the mapped receives can need; atomic
  * @key_pages: pages of one key
  * @run_max: bytes that the device's DMA takes in one piece

@@ -256,6 +256,19 @@ static void exs_verbs_wait_gone(struct exs_verbs_ep *v)
 }
 
 /*
+ * Between two of the CM's handlers: one that has an answer brings the queue pair up, and
+ * rxe may have found that possible before the state became an error, and set it after.
+ */
+static void exs_verbs_fail_qp(struct exs_verbs_ep *v)
+{
+	struct ib_qp_attr attr = { .qp_state = IB_QPS_ERR };
+
+	rdma_lock_handler(v->id);
+	ib_modify_qp(v->id->qp, &attr, IB_QP_STATE);
+	rdma_unlock_handler(v->id);
+}
+
+/*
  * When it returns, nothing can touch memory any more. Sleeps.
  *
  * The error state of iWARP may reset TCP, which still has bytes to deliver. Else what
@@ -269,6 +282,7 @@ void exs_verbs_stop_qp(struct exs_verbs_ep *v)
 		rdma_disconnect(v->id);
 		exs_verbs_wait_gone(v);
 	}
+	exs_verbs_fail_qp(v);
 	ib_drain_qp(v->id->qp);
 	if (!v->iwarp)
 		rdma_disconnect(v->id);

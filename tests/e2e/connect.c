@@ -8,6 +8,7 @@
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 static char bytes[100];
@@ -144,6 +145,31 @@ static void connect_closed(void)
 	close(c);
 	event_is(q, EXS_EVT_CONNECT, 1, ECANCELED, 0);
 	no_event(q);
+}
+
+static long now_us(void)
+{
+	struct timespec ts;
+
+	must(clock_gettime(CLOCK_MONOTONIC, &ts));
+	return ts.tv_sec * 1000000L + ts.tv_nsec / 1000;
+}
+
+/* At every moment of the hand-shake: no connection stays behind. */
+static void connect_given_up(void)
+{
+	int fd = listener(64), c, i;
+	union address to = name_of(fd);
+	long until;
+
+	for (i = 0; i < 250; i++) {
+		c = socket_on(CLIENT);
+		set_nonblock(c, true);
+		must_fail(connect(c, &to.sa, address_len(&to)), EINPROGRESS);
+		for (until = now_us() + i * 20; now_us() < until; )
+			;
+		close(c);
+	}
 }
 
 static void connect_queue_deleted(void)
@@ -406,6 +432,7 @@ static const struct e2e_case cases[] = {
 	{ "connect_many", connect_many, .on = ON_BOTH },
 	{ "connect_nonblock_socket", connect_nonblock_socket, .on = ON_BOTH },
 	{ "connect_closed", connect_closed, .on = ON_BOTH, .needs = NEEDS_ONE },
+	{ "connect_given_up", connect_given_up, .on = ON_BOTH, .needs = NEEDS_ONE },
 	{ "connect_queue_deleted", connect_queue_deleted, .on = ON_BOTH, .needs = NEEDS_ONE },
 	{ "connect_times_out", connect_times_out, .on = ON_BOTH, .needs = NEEDS_ONE },
 	{ "accept_address", accept_address, .on = ON_ALL6 },

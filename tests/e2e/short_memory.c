@@ -250,7 +250,7 @@ static void no_place(void *arg)
 	start_send(p.c, pages(MUCH), MUCH, q, 1, NO_REGION);
 	if (!e2e.seq)
 		wait_delta("indirect_tx_bytes", 1);
-	fail_once_in(e2e.seq ? "exs_message_keep" : "exs_verbs_map_ring");
+	fail_once_in(e2e.seq ? "exs_verbs_recv_done" : "exs_verbs_map_ring");
 	must_be(send(p.s, "x", 1, 0), 1);
 	event_is(q, EXS_EVT_SEND, 1, ENOBUFS, 0);
 	has_failed();
