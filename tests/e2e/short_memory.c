@@ -84,7 +84,10 @@ static void set_range(const char *function)
 	set_address("require-end", end);
 }
 
-/* From now on the first allocation that has @function among its callers fails, and no other. */
+/*
+ * From now on the first allocation that has @function among its callers fails, and no other. A function that only one
+ * other calls may be inlined there, and is not found; one that is called by its address is.
+ */
 static void fail_once_in(const char *function)
 {
 	set("probability", "0");
