@@ -77,11 +77,12 @@ class Command:
             self.fd, child = os.pipe()
             self.input = None
         env = {**BASE_ENV, "USER": user.pw_name, "HOME": user.pw_dir, **(request.get("env") or {})}
+        # Only for others: where there is nothing to be done before, the child starts without a copy of this process.
+        identity = {"user": user.pw_uid, "group": user.pw_gid, "extra_groups": []} if user.pw_uid else {}
         self.process = subprocess.Popen(
             ["/bin/bash", "-c", request["command"]], cwd="/exs", env=env,
             stdin=child if self.input is not None else subprocess.DEVNULL, stdout=child, stderr=child,
-            start_new_session=True, user=user.pw_uid, group=user.pw_gid, extra_groups=[],
-            preexec_fn=self.take_terminal if self.input is not None else None)
+            start_new_session=True, **identity, preexec_fn=self.take_terminal if self.input is not None else None)
         os.close(child)
         os.set_blocking(self.fd, False)
 
