@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT
 /*
- * The receive for the answer is there before the send goes out, and one call
- * starts both; one wait covers their events: a thread sleeps once each way, as
- * ib_send_lat does in event mode. Half a round is what is reported, as there.
+ * Receives are there before they are needed, as those of ib_send_lat are: one call
+ * starts the send, and behind it a receive in place of the last one. One wait covers
+ * the send's event and the answer's: a thread sleeps once each way, as ib_send_lat
+ * does in event mode. Half a round is what is reported, as there.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -13,8 +14,8 @@
 
 #define MAX_ROUNDS	10000000
 
-/* The buffers: one to send from, and one to receive into. */
-enum { OUT, IN };
+/* The buffers: one to send from, and two to receive into. */
+enum { OUT, IN, IN_TOO };
 
 static exs_op_t op_of(const struct perf *p, int type, int buffer)
 {
@@ -31,26 +32,39 @@ static exs_op_t op_of(const struct perf *p, int type, int buffer)
 	};
 }
 
-/* A receive, and if @ops is 2 a send. */
-static bool start(struct perf *p, int ops)
+static bool submit(struct perf *p, const exs_op_t *op, int n)
 {
-	exs_op_t op[] = {
-		op_of(p, EXS_EVT_RECV, IN),
-		op_of(p, EXS_EVT_SEND, OUT),
-	};
-
-	if (exs_submit(p->b.queue, op, ops) == ops)
+	if (exs_submit(p->b.queue, op, n) == n)
 		return true;
 	say_errno("exs_submit");
 	return false;
 }
 
-static bool round_trip(struct perf *p)
+static bool receive(struct perf *p, int buffer)
+{
+	exs_op_t op = op_of(p, EXS_EVT_RECV, buffer);
+
+	return submit(p, &op, 1);
+}
+
+static bool send_and_receive(struct perf *p, int buffer)
+{
+	const exs_op_t op[] = {
+		op_of(p, EXS_EVT_SEND, OUT),
+		op_of(p, EXS_EVT_RECV, buffer),
+	};
+
+	return submit(p, op, 2);
+}
+
+/* @buffer: one that no receive is for; then the one that the answer came to. */
+static bool round_trip(struct perf *p, int *buffer)
 {
 	struct perf_moved m;
 
-	if (!start(p, 2) || !perf_wait(p, -2, &m))
+	if (!send_and_receive(p, *buffer) || !perf_wait(p, -2, &m))
 		return false;
+	*buffer = m.last_recv;
 	if (m.received == p->size)
 		return true;
 	say("the server ended it");
@@ -79,7 +93,7 @@ static void print_result(struct perf *p, double *t, uint64_t n)
 	fflush(stdout);
 }
 
-static bool measure(struct perf *p, double *t, uint64_t max, uint64_t *n)
+static bool measure(struct perf *p, int *buffer, double *t, uint64_t max, uint64_t *n)
 {
 	double start = perf_now(), before, after = start;
 
@@ -87,7 +101,7 @@ static bool measure(struct perf *p, double *t, uint64_t max, uint64_t *n)
 		before = after;
 		if (!p->o->count && before - start >= p->o->seconds)
 			return true;
-		if (!round_trip(p))
+		if (!round_trip(p, buffer))
 			return false;
 		after = perf_now();
 		t[*n] = (after - before) * 1e6 / 2;
@@ -99,14 +113,16 @@ bool pingpong_client(struct perf *p)
 {
 	uint64_t max = p->o->count ?: MAX_ROUNDS, n, i;
 	double *t = calloc(max, sizeof(*t));
+	int buffer = IN_TOO;
 	bool ok = t;
 
 	if (!t)
 		say_errno("memory");
 	perf_watch(true);
+	ok = ok && receive(p, IN);
 	for (i = 0; ok && i < p->o->warmup; i++)
-		ok = round_trip(p);
-	ok = ok && measure(p, t, max, &n) && n;
+		ok = round_trip(p, &buffer);
+	ok = ok && measure(p, &buffer, t, max, &n) && n;
 	perf_watch(false);
 	if (ok)
 		print_result(p, t, n);
@@ -114,18 +130,16 @@ bool pingpong_client(struct perf *p)
 	return ok;
 }
 
-/* Until the client shuts down: then the receive ends with nothing. */
+/* Until the client shuts down: then the receives end with nothing. */
 bool pingpong_server(struct perf *p)
 {
-	struct perf_moved m = {};
-	bool ok = true;
-	int ops = 1;
+	struct perf_moved m;
+	bool ok, more;
 
 	perf_watch(true);
-	while (ok && !m.eof) {
-		ok = start(p, ops) && perf_wait(p, -ops, &m);
-		ops = 2;
-	}
+	ok = receive(p, IN) && receive(p, IN_TOO) && perf_wait(p, -1, &m);
+	for (more = ok && !m.eof; more; more = ok && !m.eof)
+		ok = send_and_receive(p, m.last_recv) && perf_wait(p, -2, &m);
 	perf_watch(false);
 	return ok;
 }
