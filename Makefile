@@ -6,6 +6,7 @@ KERNEL	?= 6.12
 PREFIX	?= /usr/local
 FILE	?=
 TESTS	?=
+QUICK	?=
 BUILD	:= $(CURDIR)/build
 export BUILD PREFIX DESTDIR KDIR
 
@@ -58,9 +59,9 @@ deps-build deps-vm deps-debug deps-lint deps-library: deps-%:
 	@scripts/deps $*
 
 ##@ Checking
-.PHONY: check check-proto check-lib check-kunit check-e2e check-debug check-vms lint
+.PHONY: check check-proto check-lib check-kunit check-e2e check-debug lint
 check: ## everything below, with a total
-	@tests/check lint check-proto check-lib check-kunit check-vms
+	@tests/check lint check-proto check-lib check-kunit check-e2e check-debug
 
 lint: deps-build deps-vm deps-lint ## W=1, sparse, checkpatch, kernel-doc, manual pages, SPDX
 	@tests/lint
@@ -74,14 +75,11 @@ check-lib: deps-build deps-library ## libexs against a pretended kernel, under s
 check-kunit: debug-modules deps-vm ## KUnit in the debug kernel
 	@tests/run-kunit
 
-check-e2e: tests stock-modules ## end to end on 6.1 and 6.12; TESTS=PATTERN selects
-	@tests/run $(addprefix --kernel ,$(stock)) $(TESTS)
+check-e2e: tests stock-modules ## end to end on 6.1 and 6.12; TESTS=PATTERN, QUICK=1 select
+	@tests/run $(addprefix --kernel ,$(stock)) $(if $(QUICK),--quick) $(TESTS)
 
 check-debug: tests debug-modules ## the same under KASAN, lockdep, kmemleak, ..., rxe and siw
-	@tests/run --kernel debug $(TESTS)
-
-check-vms: tests stock-modules debug-modules ## these two at the same time, as a machine mostly waits for another
-	@tests/check --together check-e2e check-debug
+	@tests/run --kernel debug $(if $(QUICK),--quick) $(TESTS)
 
 ##@ Using
 .PHONY: vm vm2 demo bench

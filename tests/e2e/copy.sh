@@ -497,20 +497,34 @@ case_start_not_offered()
 	done
 }
 
+# silent_peer PORT STEP...: a receiver loses patience with who says nothing after these, and serves the next one.
+silent_peer()
+{
+	local port=$1
+
+	shift
+	mkdir -p "$port/out" && cd "$port" || exit
+	receive -p "$port" -b $HOST --keep -t 2 out
+	must cp_peer "$HOST:$port" "$@"
+	must exs-cp -p "$port" ../file $HOST
+	must cmp ../file out/file
+	kill "$RECEIVER"
+	ended "$RECEIVER" 143
+}
+
 # Whoever says nothing does not keep the next one waiting for ever.
 case_silent_peers()
 {
-	mkdir out
+	local pids pid
+
 	make_file file 1000
-	# Some of them have ten times as long; the last one is quicker, though everything takes long.
-	receive -b $HOST --keep -t 2 out
-	must cp_peer $HOST end
-	must cp_peer $HOST hello verify end
-	must cp_peer $HOST hello verify file x unknown start 0 end
-	must exs-cp file $HOST
-	must cmp file out/file
-	kill $RECEIVER
-	ended $RECEIVER 143
+	# At the same time, because some have ten times as long. The last one is quicker, though everything takes long.
+	silent_peer 7031 end & pids=$!
+	silent_peer 7032 hello verify end & pids+=" $!"
+	silent_peer 7033 hello verify file x unknown start 0 end & pids+=" $!"
+	for pid in $pids; do
+		wait "$pid" || exit 1
+	done
 }
 
 # A name may hold anything; a terminal is to see none of it.

@@ -2,7 +2,7 @@
 /*
  * Speaks to a receiver of exs-cp as no exs-cp would, for copy.sh.
  *
- *	cp_peer ADDRESS STEP...
+ *	cp_peer ADDRESS[:PORT] STEP...
  *
  *	hello verify|plain	with checksums or without; the answer must be yes
  *	file NAME SIZE|unknown	prints "offer N", what the receiver has of it
@@ -98,12 +98,16 @@ static int step(int fd, char **arg, int n)
 int main(int argc, char **argv)
 {
 	union address a;
+	char *port;
 	int fd, i;
 
-	check(argc >= 2, "usage: cp_peer ADDRESS STEP...");
+	check(argc >= 2, "usage: cp_peer ADDRESS[:PORT] STEP...");
 	e2e.family = exs_family_number();
 	e2e.type = SOCK_STREAM;
-	a = address_from(AF_INET, argv[1], PORT);
+	port = strchr(argv[1], ':');
+	if (port)
+		*port++ = 0;
+	a = address_from(AF_INET, argv[1], port ? atoi(port) : PORT);
 	fd = new_socket();
 	must(connect(fd, &a.sa, address_len(&a)));
 	for (i = 2; i < argc; )

@@ -10,20 +10,23 @@ LOST = r"^ended (ETIMEDOUT|ECONNRESET|ENODATA|EPIPE|ENETDOWN|ECONNABORTED|EIO)$"
 LIMIT = 150
 
 
-def start_load(a, b, kind):
-    """Both sides busy: the runs on a and on b."""
-    server = b.start(f"endure serve {kind} {B} {PORT}")
-    server.wait_for("^listening$")
-    client = a.start(f"endure connect {kind} {B} {PORT}")
-    client.wait_for("^under way$", LIMIT)
-    server.wait_for("^under way$", LIMIT)
-    return client, server
+def start_load(a, b, *kinds):
+    """Both sides busy, by a connection of each kind: the runs on a, and those on b."""
+    clients, servers = [], []
+    for port, kind in enumerate(kinds, PORT):
+        servers.append(b.start(f"endure serve {kind} {B} {port}"))
+        servers[-1].wait_for("^listening$")
+        clients.append(a.start(f"endure connect {kind} {B} {port}"))
+    for run in clients + servers:
+        run.wait_for("^under way$", LIMIT)
+    return clients, servers
 
 
-def ended(run, pattern=LOST):
-    """It reports the loss, and one event for each operation."""
-    run.wait_for(pattern, LIMIT)
-    assert run.wait(LIMIT) == 0, f"exit status {run.status}:\n{run.output}"
+def ended(runs, pattern=LOST):
+    """They report the loss, and one event for each operation."""
+    for run in runs:
+        run.wait_for(pattern, LIMIT)
+        assert run.wait(LIMIT) == 0, f"exit status {run.status}:\n{run.output}"
 
 
 def lines(run, pattern):
@@ -44,14 +47,14 @@ def works(a, b, receiver=None):
     receiver.kill()
 
 
-def peer_frozen(a, b, kind):
-    client, server = start_load(a, b, kind)
+def peer_frozen(a, b, *kinds):
+    clients, servers = start_load(a, b, *kinds)
     b.freeze()
     try:
-        ended(client)
+        ended(clients)
     finally:
         b.thaw()
-    ended(server)
+    ended(servers)
     works(a, b)
 
 
@@ -63,17 +66,17 @@ def peer_frozen_waiting(a, b, kind):
     """It freezes when all that was sent is acknowledged, and nothing more can be sent until its program reads."""
     a.check("echo 6000 > /proc/sys/net/exs/stall_timeout")
     try:
-        client, server = start_load(a, b, kind)
+        clients, (server,) = start_load(a, b, kind)
         probes = counter(a, "stall_probes")
         server.signal(signal.SIGSTOP)
         a.check(f"until [ $(awk '/^stall_probes/ {{ print $2 }}' /proc/net/exs) -gt {probes} ]; do sleep 0.1; done", LIMIT)
         b.freeze()
         try:
-            ended(client, "^ended ETIMEDOUT$")      # provokes: exs_send event ETIMEDOUT
+            ended(clients, "^ended ETIMEDOUT$")     # provokes: exs_send event ETIMEDOUT
         finally:
             b.thaw()
         server.signal(signal.SIGCONT)
-        ended(server)
+        ended([server])
         works(a, b)
     finally:
         a.check("echo 20000 > /proc/sys/net/exs/stall_timeout")
@@ -81,14 +84,14 @@ def peer_frozen_waiting(a, b, kind):
 
 def frozen_for_a_moment(a, b, kind):
     """Shorter than the retries last: the connection goes on."""
-    client, server = start_load(a, b, kind)
+    (client,), (server,) = start_load(a, b, kind)
     b.freeze()
     b.thaw()
     seen = lines(client, "^events")
     a.wait_until(lambda: lines(client, "^events") >= seen + 2 or client.status is not None, LIMIT, "more events")
     assert client.status is None, client.output
     server.kill()
-    ended(client)
+    ended([client])
 
 
 def lossy_wire(a, b, kind):
@@ -109,13 +112,12 @@ def wait_for_carrier(machine, value):
     machine.check(f"until [ $(cat /sys/class/net/eth0/carrier) = {value} ]; do sleep 0.1; done", LIMIT)
 
 
-def link_down(a, b, kind):
+def link_down(a, b, *kinds):
     receiver = receive(b)
-    client, server = start_load(a, b, kind)
+    clients, servers = start_load(a, b, *kinds)
     b.set_link(False)
     try:
-        ended(client)
-        ended(server)
+        ended(clients + servers)
     finally:
         b.set_link(True)
     wait_for_carrier(b, 1)
@@ -171,33 +173,33 @@ def peer_frozen_idle(a, b, kind):
     server.wait_for("^under way$", LIMIT)
     b.freeze()
     try:
-        ended(client, "^ended ETIMEDOUT$")
+        ended([client], "^ended ETIMEDOUT$")
     finally:
         b.thaw()
         a.check("echo 20000 > /proc/sys/net/exs/stall_timeout")
-    ended(server)
+    ended([server])
     works(a, b)
 
 
-def power_failure(a, b, kind):
-    client, _ = start_load(a, b, kind)
+def power_failure(a, b, *kinds):
+    clients, _ = start_load(a, b, *kinds)
     b.kill()
-    ended(client)
+    ended(clients)
 
 
-def process_killed(a, b, kind):
-    client, server = start_load(a, b, kind)
-    server.kill()
-    ended(client)
+def process_killed(a, b, *kinds):
+    clients, servers = start_load(a, b, *kinds)
+    for server in servers:
+        server.kill()
+    ended(clients)
     works(a, b)
 
 
-def device_deleted(a, b, kind):
-    client, server = start_load(a, b, kind)
+def device_deleted(a, b, *kinds):
+    clients, servers = start_load(a, b, *kinds)
     b.check("rdma link delete rxe0", LIMIT)
     try:
-        ended(server)
-        ended(client)
+        ended(servers + clients)
     finally:
         b.check("rdma link add rxe0 type rxe netdev eth0", LIMIT)
     works(a, b)
