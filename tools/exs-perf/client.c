@@ -43,7 +43,7 @@ int run_client(const struct perf_options *o)
 	struct perf p = {
 		.o = o,
 		.size = o->size,
-		.depth = o->mode == PERF_BLAST ? o->depth : 3,
+		.depth = o->mode == PERF_BLAST ? o->depth : PERF_PINGPONG_DEPTH,
 	};
 	bool ok;
 

@@ -22,6 +22,7 @@
 #define PERF_MAGIC	0x31464550u	/* "PEF1" */
 #define PERF_MAX_SIZE	(64 << 20)
 #define PERF_MAX_DEPTH	256
+#define PERF_PINGPONG_DEPTH 3	/* its buffers */
 #define PERF_MAX_MEMORY	(1ULL << 30)
 #define PERF_TIMEOUT	30	/* s, or up to twice that, without an event: the peer is gone */
 

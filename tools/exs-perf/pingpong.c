@@ -15,7 +15,9 @@
 #define MAX_ROUNDS	10000000
 
 /* The buffers: one to send from, and two to receive into. */
-enum { OUT, IN, IN_TOO };
+enum { OUT, IN, IN_TOO, BUFFERS };
+
+_Static_assert(BUFFERS == PERF_PINGPONG_DEPTH, "the other end is told how many");
 
 static exs_op_t op_of(const struct perf *p, int type, int buffer)
 {

@@ -21,6 +21,8 @@ static int examine(const struct perf_hello *h)
 	if (!size || size > PERF_MAX_SIZE || !depth || depth > PERF_MAX_DEPTH ||
 	    size * depth > PERF_MAX_MEMORY)
 		return EMSGSIZE;
+	if (mode == PERF_PINGPONG && depth != PERF_PINGPONG_DEPTH)
+		return EPROTO;
 	return 0;
 }
 
