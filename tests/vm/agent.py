@@ -23,11 +23,14 @@ import glob
 import json
 import os
 import pwd
+import select
 import selectors
 import signal
 import struct
 import subprocess
 import termios
+import threading
+import time
 
 PORT = "exs.agent"
 # Links to what was built, which the kernel and the loader look through first whenever a program starts. In a tmpfs,
@@ -222,7 +225,19 @@ class Agent:
                 return                          # a command that ended just now wakes us again
             os.waitpid(ended.si_pid, 0)
 
+    def end_with_host(self):
+        """A thread, because the other one may be writing what nobody takes any more. The end of process 1 is a panic."""
+        poll = select.poll()
+        poll.register(self.port, 0)             # a hang-up comes unasked
+        patience = 30                           # s: the port may be there before its other end
+        while patience and poll.poll(0):
+            time.sleep(1)
+            patience -= 1
+        poll.poll()
+        os._exit(1)
+
     def serve(self):
+        threading.Thread(target=self.end_with_host, daemon=True).start()
         self.send(op="hello")
         while True:
             for key, _ in self.selector.select():

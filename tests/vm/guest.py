@@ -23,6 +23,7 @@ import signal
 import socket
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 
@@ -31,19 +32,28 @@ import kernellog
 HERE = os.path.dirname(os.path.abspath(__file__))
 TOP = os.path.dirname(os.path.dirname(HERE))
 BUILD = os.environ.get("EXS_BUILD") or os.path.join(TOP, "build")
+ACCEL = os.environ.get("EXS_ACCEL", "tcg,thread=multi")
 BOOT_LIMIT = 300
 # Of a report, what helps nobody: registers, code, and stale return addresses.
 NOISE = re.compile(r"\] +(\? |(R[0-9A-DS][0-9XIPS]|[CDF]S|CR\d|PKRU|Code): )")
 # The checkers cost memory: KASAN an eighth, a quarantine, and redzones.
 MEMORY = {"one": 2048, "debug": 4096, "pair": 1536}
+# The machines of this process, and whether it has been told to end.
+living, ending = set(), threading.Event()
 
 
-def terminated(*_):
-    """Leaves through every finally and with: a machine whose harness was told to end must not go on."""
-    sys.exit(128 + signal.SIGTERM)
+def terminated(number, _):
+    """Leaves through every finally and with. Machines end at once: some may be booting, in threads or half made."""
+    for other in signal.SIGINT, signal.SIGTERM:
+        signal.signal(other, signal.SIG_IGN)
+    ending.set()
+    for machine in list(living):
+        machine.qemu.kill()
+    sys.exit(128 + number)
 
 
-signal.signal(signal.SIGTERM, terminated)
+for told in signal.SIGINT, signal.SIGTERM:
+    signal.signal(told, terminated)
 
 
 class GuestDied(Exception):
@@ -71,14 +81,14 @@ def clock():
     guests the result was seen to be a tenth of the truth: the guest's clock runs ten times as fast then, and all of its
     limits with it.
     """
-    if platform.machine() != "x86_64" or "EXS_ACCEL" in os.environ:
+    if platform.machine() != "x86_64" or not ACCEL.startswith("tcg"):
         return ""
-    program = os.path.join(BUILD, "vm", "tsc")
-    os.makedirs(os.path.dirname(program), exist_ok=True)
-    # Others may be doing the same: each its own file, under the name at once.
-    subprocess.run(["cc", "-O2", "-o", f"{program}.{os.getpid()}", f"{HERE}/tsc.c"], check=True)
-    os.rename(f"{program}.{os.getpid()}", program)
-    khz = subprocess.run([program], check=True, text=True, stdout=subprocess.PIPE).stdout.strip()
+    place = os.path.join(BUILD, "vm")
+    os.makedirs(place, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=place) as directory:
+        program = os.path.join(directory, "tsc")
+        subprocess.run(["cc", "-O2", "-o", program, f"{HERE}/tsc.c"], check=True)
+        khz = subprocess.run([program], check=True, text=True, stdout=subprocess.PIPE).stdout.strip()
     return f"tsc_early_khz={khz} "
 
 
@@ -165,6 +175,9 @@ class Guest:
         self.qemu = subprocess.Popen(
             self.qemu_command(initramfs, *fds), pass_fds=fds, stdin=subprocess.DEVNULL,
             stdout=open(base + ".qemu", "w", encoding="utf-8"), stderr=subprocess.STDOUT, start_new_session=True)
+        living.add(self)
+        if ending.is_set():
+            self.qemu.kill()
         for end in agent, monitor:
             end.close()
         self.reader = threading.Thread(target=self.read_agent, daemon=True)
@@ -190,7 +203,7 @@ class Guest:
         share = "security_model=none,readonly=on,multidevs=remap"
         command = [
             "qemu-system-x86_64", "-nodefaults", "-no-user-config", "-display", "none", "-no-reboot",
-            "-accel", os.environ.get("EXS_ACCEL", "tcg,thread=multi"), "-cpu", "max,la57=off,erms=off",
+            "-accel", ACCEL, "-cpu", "max,la57=off,erms=off",
             # ERMS is what a processor says that copies fast byte by byte; this one takes a round of its own for each.
             # Sockets, because the debug kernel counts processors in the MP table, which lists no cores.
             "-smp", f"{self.processors},sockets={self.processors}", "-m", str(self.memory),
@@ -238,6 +251,7 @@ class Guest:
     def close(self):
         """Ends the machine; nothing in it is worth a shutdown."""
         self.kill()
+        living.discard(self)
         if self.wire:
             with contextlib.suppress(OSError):
                 self.wire.shutdown(socket.SHUT_RDWR)    # swallow() ends
