@@ -7,6 +7,7 @@ PREFIX	?= /usr/local
 FILE	?=
 TESTS	?=
 QUICK	?=
+override QUICK := $(filter-out 0,$(QUICK))
 BUILD	:= $(CURDIR)/build
 export BUILD PREFIX DESTDIR KDIR
 
@@ -61,6 +62,7 @@ deps-build deps-vm deps-debug deps-lint deps-library: deps-%:
 ##@ Checking
 .PHONY: check check-proto check-lib check-kunit check-e2e check-debug lint
 check: ## everything below, with a total
+	$(if $(QUICK),$(error make check runs everything: unset QUICK))
 	@tests/check lint check-proto check-lib check-kunit check-e2e check-debug
 
 lint: deps-build deps-vm deps-lint ## W=1, sparse, checkpatch, kernel-doc, manual pages, SPDX

@@ -53,7 +53,7 @@ ended()
 
 	wait_for "the end of a process" no_process "$pid"
 	wait "$pid" || status=$?
-	[ "$status" = "$want" ] || fail "a process ended with $status, not $want: $(tail -3 "$CASE_DIR"/*.err 2>/dev/null)"
+	[ "$status" = "$want" ] || fail "a process ended with $status, not $want: $(tail -3 ./*.err 2>/dev/null)"
 }
 
 no_process()
