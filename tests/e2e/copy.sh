@@ -15,6 +15,7 @@ make_file()
 # Starts a receiver and waits until it listens; its process is $RECEIVER.
 receive()
 {
+	rm -f receiver.err			# what the last one said
 	exs-cp --listen "$@" 2> receiver.err > receiver.out &
 	RECEIVER=$!
 	wait_for "the receiver" grep -q "listening on" receiver.err

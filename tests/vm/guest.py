@@ -40,11 +40,12 @@ NOISE = re.compile(r"\] +(\? |(R[0-9A-DS][0-9XIPS]|[CDF]S|CR\d|PKRU|Code): )")
 MEMORY = {"one": 2048, "debug": 4096, "pair": 1536}
 # The machines of this process, and whether it has been told to end.
 living, ending = set(), threading.Event()
+ENDS = signal.SIGHUP, signal.SIGINT, signal.SIGTERM
 
 
 def terminated(number, _):
     """Leaves through every finally and with. Machines end at once: some may be booting, in threads or half made."""
-    for other in signal.SIGINT, signal.SIGTERM:
+    for other in ENDS:
         signal.signal(other, signal.SIG_IGN)
     ending.set()
     for machine in list(living):
@@ -52,8 +53,9 @@ def terminated(number, _):
     sys.exit(128 + number)
 
 
-for told in signal.SIGINT, signal.SIGTERM:
-    signal.signal(told, terminated)
+for told in ENDS:
+    if signal.getsignal(told) != signal.SIG_IGN:        # nohup
+        signal.signal(told, terminated)
 
 
 class GuestDied(Exception):
