@@ -17,7 +17,7 @@
 /* The buffers: one to send from, and two to receive into. */
 enum { OUT, IN, IN_TOO, BUFFERS };
 
-_Static_assert(BUFFERS == PERF_PINGPONG_DEPTH, "the other end is told how many");
+_Static_assert(BUFFERS == PERF_PINGPONG_DEPTH, "both ends have so many");
 
 static exs_op_t op_of(const struct perf *p, int type, int buffer)
 {

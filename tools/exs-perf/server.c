@@ -21,8 +21,6 @@ static int examine(const struct perf_hello *h)
 	if (!size || size > PERF_MAX_SIZE || !depth || depth > PERF_MAX_DEPTH ||
 	    size * depth > PERF_MAX_MEMORY)
 		return EMSGSIZE;
-	if (mode == PERF_PINGPONG && depth != PERF_PINGPONG_DEPTH)
-		return EPROTO;
 	return 0;
 }
 
@@ -47,7 +45,7 @@ static bool serve(struct perf *p)
 	if (err)
 		return answer(p, err);
 	p->size = le32toh(h.size);
-	p->depth = le32toh(h.depth);
+	p->depth = le32toh(h.mode) == PERF_BLAST ? le32toh(h.depth) : PERF_PINGPONG_DEPTH;
 	if (!buffers_init(&p->b, p->depth, p->size))
 		return answer(p, ENOMEM);
 	if (!answer(p, 0))
