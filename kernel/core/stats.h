@@ -71,6 +71,7 @@
 	X(turns_waited)		\
 	X(orphan_limit)		\
 	X(linger_expired)	\
+	X(acks_awaited)		\
 	X(resets_protocol)	\
 	X(resets_transport)	\
 	X(resets_device)	\

@@ -289,26 +289,61 @@ static int exs_verbs_take_steps(struct exs_verbs_ep *v)
 	return 0;
 }
 
+/*
+ * A peer that disconnects after its FIN may have taken all that was sent to it. It says
+ * so by the queue pair, and its disconnect comes by another: what it acknowledged may
+ * still be on its way, or in the provider, and would be lost in the error state. iWARP's
+ * completions do not come from the peer. Nothing more is posted meanwhile.
+ */
+static bool exs_verbs_awaits_acks(struct exs_verbs_ep *v)
+{
+	struct exs_conn *conn = v->ep.conn;
+	bool awaits;
+
+	if (READ_ONCE(v->lost_err) || v->iwarp || !exs_verbs_is(v, EXS_VERBS_GONE))
+		return false;
+	spin_lock(&conn->lock);
+	awaits = conn->state == EXS_CONN_UP && conn->engine.fin_rcvd && v->sending &&
+		 !v->failed;
+	spin_unlock(&conn->lock);
+	return awaits;
+}
+
+/*
+ * The end, or, while acknowledgements may come, the time that they have: half of what the
+ * peer waits, meanwhile, for our answer, as nothing may be sent to it when its queue pair
+ * goes (exs_verbs_may_arrive()).
+ */
+static void exs_verbs_lost(struct exs_verbs_ep *v)
+{
+	exs_verbs_poll(v);
+	if (!exs_verbs_awaits_acks(v))
+		exs_conn_lost(v->ep.conn, READ_ONCE(v->lost_err));
+	else if (queue_delayed_work(exs_verbs_wq, &v->timer, EXS_VERBS_PARTING / 2))
+		exs_count(acks_awaited, 1);
+}
+
 void exs_verbs_cm_work(struct work_struct *work)
 {
 	struct exs_verbs_ep *v = container_of(work, struct exs_verbs_ep, cm_work);
 
-	if (test_and_clear_bit(EXS_VERBS_DO_LOST, &v->todo)) {
-		exs_verbs_poll(v);
-		exs_conn_lost(v->ep.conn, READ_ONCE(v->lost_err));
-	}
+	if (test_and_clear_bit(EXS_VERBS_DO_LOST, &v->todo))
+		exs_verbs_lost(v);
 	if (READ_ONCE(v->todo) & EXS_VERBS_DO_STEPS)
 		exs_verbs_take_steps(v);
 }
 
-/* The hand-shake took too long; or it is done, and the peer still silent. */
+/* The hand-shake took too long; or it is done, and the peer still silent (iWARP), or gone. */
 void exs_verbs_timer(struct work_struct *work)
 {
 	struct exs_verbs_ep *v = container_of(to_delayed_work(work),
 					      struct exs_verbs_ep, timer);
 
 	if (exs_verbs_is(v, EXS_VERBS_OPEN)) {
-		exs_verbs_nudge(v);
+		if (v->iwarp)
+			exs_verbs_nudge(v);
+		else
+			exs_conn_lost(v->ep.conn, 0);	/* exs_verbs_lost() */
 		return;
 	}
 	if (exs_verbs_is(v, EXS_VERBS_ACTIVE))

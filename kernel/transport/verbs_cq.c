@@ -193,6 +193,9 @@ void exs_verbs_slot_done(struct ib_cq *cq, struct ib_wc *wc)
 		first = list_first_entry(&v->slots_posted, struct exs_verbs_slot, link);
 		exs_verbs_slot_over(v, first);
 	} while (first != slot);
+	/* All that was sent before the peer left is acknowledged: exs_verbs_awaits_acks(). */
+	if (unlikely(exs_verbs_is(v, EXS_VERBS_GONE)) && !v->sending)
+		exs_verbs_note_lost(v, 0);
 }
 
 /* Of a WR that was not signalled: only errors come here. */

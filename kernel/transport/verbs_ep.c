@@ -12,8 +12,8 @@
 #include "core/stats.h"
 #include "verbs_internal.h"
 
-/* 4.096 us << 17: half a second. With 6 retries a peer that is gone is found out
- * after four seconds, or sixteen where the hardware takes its full liberty.
+/* 4.096 us << 17: half a second. With its retries hardware finds out a peer that is gone
+ * after four seconds, or sixteen if it takes its full liberty.
  */
 #define EXS_VERBS_ACK_TIMEOUT	17
 
@@ -22,6 +22,7 @@
 
 struct workqueue_struct *exs_verbs_wq;
 struct workqueue_struct *exs_verbs_cq_wq;
+static struct workqueue_struct *exs_verbs_end_wq;
 
 static struct kmem_cache *exs_verbs_cache;
 static atomic_t exs_verbs_count = ATOMIC_INIT(0);
@@ -195,10 +196,10 @@ static void exs_verbs_teardown(struct work_struct *work)
 	exs_verbs_destroy_qp(v);
 	exs_verbs_free_qp(v);
 	rdma_destroy_id(v->id);
-	/* Nothing is left that could queue them again. */
+	/* Nothing is left that could queue them again, but the first of them the second. */
+	cancel_work_sync(&v->cm_work);
 	cancel_delayed_work_sync(&v->timer);
 	cancel_delayed_work_sync(&v->stall_work);
-	cancel_work_sync(&v->cm_work);
 	exs_verbs_free(v);
 	exs_conn_put(conn);
 }
@@ -211,7 +212,7 @@ void exs_verbs_close(struct exs_ep *ep)
 	if (test_and_set_bit(EXS_VERBS_CLOSING, &v->flags))
 		return;
 	wake_up(&v->wait);
-	queue_work(exs_verbs_wq, &v->teardown_work);
+	queue_work(exs_verbs_end_wq, &v->teardown_work);
 }
 
 int exs_verbs_init(void)
@@ -226,11 +227,17 @@ int exs_verbs_init(void)
 	exs_verbs_cq_wq = alloc_workqueue("exs_cq", WQ_HIGHPRI | WQ_CPU_INTENSIVE, 0);
 	if (!exs_verbs_cq_wq)
 		goto out_wq;
+	/* Peers are waited for there; new connections do not wait for those. */
+	exs_verbs_end_wq = alloc_workqueue("exs_end", WQ_UNBOUND, WQ_MAX_ACTIVE);
+	if (!exs_verbs_end_wq)
+		goto out_cq_wq;
 	exs_verbs_cache = KMEM_CACHE(exs_verbs_ep, SLAB_ACCOUNT);
 	if (!exs_verbs_cache)
-		goto out_cq_wq;
+		goto out_end_wq;
 	return 0;
 
+out_end_wq:
+	destroy_workqueue(exs_verbs_end_wq);
 out_cq_wq:
 	destroy_workqueue(exs_verbs_cq_wq);
 out_wq:
@@ -242,6 +249,7 @@ void exs_verbs_exit(void)
 {
 	wait_event(exs_verbs_gone, !atomic_read(&exs_verbs_count));
 	/* Waits for the tails of the works that brought the count down. */
+	destroy_workqueue(exs_verbs_end_wq);
 	destroy_workqueue(exs_verbs_wq);
 	destroy_workqueue(exs_verbs_cq_wq);
 	kmem_cache_destroy(exs_verbs_cache);

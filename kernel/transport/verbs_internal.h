@@ -67,6 +67,9 @@
  */
 #define EXS_VERBS_RECVS		(EXS_HELLO_CREDITS + 1)
 
+/* How long a peer that does not answer is waited for at the end. */
+#define EXS_VERBS_PARTING	HZ
+
 /* Bits of exs_verbs_ep.flags. */
 enum {
 	EXS_VERBS_ACTIVE,	/* we connect; else the peer does             */
@@ -74,7 +77,7 @@ enum {
 	EXS_VERBS_OPEN,		/* established, and we may send                */
 	EXS_VERBS_CLOSING,	/* teardown was begun                         */
 	EXS_VERBS_BOUND,	/* the identifier has its local address        */
-	EXS_VERBS_GONE,		/* the peer's CM agreed that it is over        */
+	EXS_VERBS_GONE,		/* the peer's CM says that it is over          */
 };
 
 /* Bits of exs_verbs_ep.todo: what a CM handler leaves for a task or a worker. */
@@ -155,7 +158,8 @@ struct exs_verbs_listener;
  * @wait: for that task, and for teardown until it has left
  * @cm_work: takes the steps, or reports that the connection was lost
  * @teardown_work: the end
- * @timer: bounds the hand-shake; then greets a silent peer again
+ * @timer: bounds the hand-shake; then greets a silent peer again; at the end bounds
+ *	the wait for its acknowledgements
  * @nudge_ms: after this time
  * @ports: iWARP: local ports that were tried
  * @stall_work: looks at @progress

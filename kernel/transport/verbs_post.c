@@ -29,7 +29,8 @@ bool exs_verbs_room(struct exs_ep *ep)
 	struct exs_verbs_ep *v = exs_verbs_ep(ep);
 
 	lockdep_assert_held(&ep->conn->lock);
-	if (!exs_verbs_is(v, EXS_VERBS_OPEN) || v->failed)
+	if (!exs_verbs_is(v, EXS_VERBS_OPEN) || v->failed ||
+	    exs_verbs_is(v, EXS_VERBS_GONE))
 		return false;
 	if (!v->watched)
 		exs_verbs_watch(v);

@@ -10,9 +10,6 @@
 #include "core/stats.h"
 #include "verbs_internal.h"
 
-/* How long a peer that does not answer is waited for. */
-#define EXS_VERBS_PARTING	HZ
-
 static void exs_verbs_qp_event(struct ib_event *event, void *context);
 
 /* The most that may be mapped in one piece: bounce buffers are small. */

@@ -360,6 +360,34 @@ static void peer_closed(void)
 	event_is(e.rq, EXS_EVT_RECV, 2, 0, 0);
 }
 
+/* Who has everything closes: nothing is lost, and so no send has failed. */
+enum { TAKEN = 8, TAKEN_SIZE = 20000 };
+
+static void taker_leaves(void)
+{
+	int fd = meet();
+
+	recv_all(fd, 8, 0, TAKEN * TAKEN_SIZE);
+	close(fd);
+	control_wait("done");
+}
+
+static void all_taken(void)
+{
+	exs_qhandle_t q = queue_new(TAKEN);
+	char *buf = pages(TAKEN * TAKEN_SIZE);
+	exs_mhandle_t m = region_new(buf, TAKEN * TAKEN_SIZE, EXS_ACCESS_READ);
+	int fd = meet(), i;
+
+	data_fill(8, 0, buf, TAKEN * TAKEN_SIZE);
+	for (i = 0; i < TAKEN; i++)
+		start_send(fd, buf + i * TAKEN_SIZE, TAKEN_SIZE, q, i, m);
+	for (i = 0; i < TAKEN; i++)
+		event_is(q, EXS_EVT_SEND, i, 0, TAKEN_SIZE);
+	must_be(recv(fd, small, 1, 0), 0);
+	control_send("done");
+}
+
 static void peer_reset(void)
 {
 	struct linger hard = { .l_onoff = 1 };
@@ -878,6 +906,7 @@ static const struct e2e_case cases[] = {
 	{ "socket_closed", socket_closed, .on = ON_BOTH },
 	{ "closed_with_sends", closed_with_sends, .on = ON_BOTH },
 	{ "peer_closed", peer_closed, .on = ON_BOTH },
+	{ "taker_leaves", NULL, taker_leaves, all_taken, .on = ON_ALL6 },
 	{ "peer_reset", peer_reset, .on = ON_BOTH },
 	{ "peer_reset_sends", peer_reset_sends, .on = ON_BOTH },
 	{ "bad_flags", bad_flags, .on = ON_BOTH },

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
 """Mishaps between two machines, and exs-cp from one to the other. Each function is a test: tests/run calls it with both."""
+import contextlib
 import re
 import signal
 
@@ -106,6 +107,46 @@ def lossy_wire(a, b, kind):
     for machine in a, b:
         machine.check("tc qdisc del dev eth0 root")
     assert status == 0, client.output
+
+
+@contextlib.contextmanager
+def acknowledgements(machine, how):
+    """What this machine's device acknowledges goes through netem; nothing else does."""
+    # 0x11: the opcode of an acknowledgement, in the first byte after the UDP header.
+    machine.check("tc qdisc add dev eth0 root handle 1: prio")
+    try:
+        machine.check(f"tc qdisc add dev eth0 parent 1:3 netem {how} && tc filter add dev eth0 parent 1: protocol ip u32 "
+                      "match ip protocol 17 0xff match ip dport 4791 0xffff match u8 0x11 0xff at 28 flowid 1:3")
+        yield
+    finally:
+        machine.check("tc qdisc del dev eth0 root")
+
+
+def late_acknowledgements(a, b, kind):
+    """Who has received everything closes, and the CM's word of it overtakes the acknowledgements: no send has failed."""
+    server = b.start(f"transfer --serve {B}")
+    server.wait_for("^serving")
+    try:
+        with acknowledgements(a, "delay 100ms"):
+            client = a.start(f"transfer --to {B} taker_leaves@{kind}")
+            assert client.wait(LIMIT) == 0, client.output
+    finally:
+        server.kill()
+
+
+def lost_acknowledgements(a, b):
+    """They never come: that has an end, too."""
+    b.check("mkdir /run/exs/lost && head -c 100000 /dev/urandom > /run/exs/lost/file")
+    server = b.start(f"file-server /run/exs/lost {B} {PORT}")
+    server.wait_for("listening")
+    waits = counter(b, "acks_awaited")
+    try:
+        with acknowledgements(a, "loss 100%"):
+            a.check(f"fetch {B} {PORT} file | wc -c | grep -qx 100000", LIMIT)
+            server.wait_for("^file-server: file: Connection reset by peer$", LIMIT)
+    finally:
+        server.kill()
+    assert counter(b, "acks_awaited") == waits + 1
 
 
 def wait_for_carrier(machine, value):
