@@ -41,7 +41,7 @@ wait_for()
 
 	shift
 	until "$@" > /dev/null 2>&1; do
-		[ "$SECONDS" -lt "$end" ] || fail "waited in vain for $what"
+		[ "$SECONDS" -lt "$end" ] || fail "waited in vain for $what: $(tail -n 3 ./*.err 2> /dev/null)"
 		sleep 0.05	# between two looks
 	done
 }
