@@ -23,13 +23,11 @@ import glob
 import json
 import os
 import pwd
-import select
 import selectors
 import signal
 import struct
 import subprocess
 import termios
-import threading
 import time
 
 PORT = "exs.agent"
@@ -113,7 +111,11 @@ class Command:
 
 class Agent:
     def __init__(self):
+        # Nothing but the selector may poll it: poll(2) of a port takes what has come off the ring, and whoever else sleeps
+        # there is not woken for that. So it is read, and written, without.
         self.port = open_port()
+        os.set_blocking(self.port, False)
+        self.patience = 30                      # s: the port may be there before its other end
         self.pending = b""
         self.commands = {}
         self.selector = selectors.DefaultSelector()
@@ -131,12 +133,28 @@ class Agent:
     def send(self, **message):
         data = json.dumps(message).encode() + b"\n"
         while data:
-            data = data[os.write(self.port, data):]
+            try:
+                data = data[os.write(self.port, data):]
+            except BlockingIOError:
+                self.on_port()                  # is anybody there?
+                time.sleep(0.01)
 
     def on_port(self):
-        self.pending += os.read(self.port, 65536)
-        *lines, self.pending = self.pending.split(b"\n")
-        for line in lines:
+        """Takes what has come; it is looked at when nothing is under way. The end of process 1 is a panic."""
+        with contextlib.suppress(BlockingIOError):
+            data = os.read(self.port, 65536)
+            self.pending += data
+            if data:
+                self.patience = 0
+            elif self.patience:
+                self.patience -= 1
+                time.sleep(1)
+            else:
+                os._exit(1)
+
+    def do_pending(self):
+        while b"\n" in self.pending:
+            line, _, self.pending = self.pending.partition(b"\n")
             request = json.loads(line)
             getattr(self, "do_" + request["op"])(request)
 
@@ -225,24 +243,13 @@ class Agent:
                 return                          # a command that ended just now wakes us again
             os.waitpid(ended.si_pid, 0)
 
-    def end_with_host(self):
-        """A thread, because the other one may be writing what nobody takes any more. The end of process 1 is a panic."""
-        poll = select.poll()
-        poll.register(self.port, 0)             # a hang-up comes unasked
-        patience = 30                           # s: the port may be there before its other end
-        while patience and poll.poll(0):
-            time.sleep(1)
-            patience -= 1
-        poll.poll()
-        os._exit(1)
-
     def serve(self):
-        threading.Thread(target=self.end_with_host, daemon=True).start()
         self.send(op="hello")
         while True:
             for key, _ in self.selector.select():
                 if key.fd in self.selector.get_map():   # an earlier event of this round may have closed it
                     key.data()
+            self.do_pending()
 
 
 os.umask(0o022)
