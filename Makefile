@@ -9,7 +9,8 @@ TESTS	?=
 QUICK	?=
 override QUICK := $(filter-out 0,$(QUICK))
 BUILD	:= $(CURDIR)/build
-export BUILD PREFIX DESTDIR KDIR
+DOCDIR	?= $(PREFIX)/share/doc/exs
+export BUILD PREFIX DESTDIR KDIR DOCDIR
 
 MAKEFLAGS += --no-print-directory
 stock	:= 6.1 6.12
@@ -18,12 +19,16 @@ kdir	 = $$(tests/vm/kernel $(1) kdir)
 .PHONY: all
 all: lib tools ## library, tools, and the module if the running kernel's headers are there
 	@if [ -e "$(KDIR)/Makefile" ]; then scripts/build-module "$(KDIR)"; \
-	else echo "No headers in $(KDIR): module not built (make modules KDIR=...)"; fi
+	else echo "The module was not built: no kernel headers in $(KDIR)." \
+		"Try: apt install linux-headers-$$(uname -r), or: make modules KDIR=..."; fi
 
 ##@ Building
 .PHONY: deps modules stock-modules debug-kernel debug-modules lib tools examples tests
 deps: ## install what is missing of everything below (apt-get)
 	@scripts/deps build vm debug lint library
+
+# These install what they miss, and so do the targets that they need; the others only say what it is.
+deps check demo: export EXS_DEPS := install
 
 modules: deps-build ## exs.ko for KDIR=..., in build/RELEASE/
 	@scripts/build-module "$(KDIR)"
@@ -109,11 +114,11 @@ bench: tests stock-modules ## figures beside raw verbs, as ratios
 .PHONY: install uninstall clean distclean help
 parts := lib tools Documentation/man
 
-install: all ## library, tools, manual pages, and the module for KDIR; PREFIX=/usr/local DESTDIR=
+install: all ## library, tools, manual pages, guide and examples, and the module for KDIR
 	@set -e; for p in $(parts); do $(MAKE) -C $$p install; done
 	@scripts/install
 
-uninstall: ## what install has put there, and the module for every kernel; PREFIX, DESTDIR as then
+uninstall: ## what install has put there, and the module for every kernel; PREFIX and the like as then
 	@set -e; for p in $(parts); do $(MAKE) -C $$p uninstall; done
 	@scripts/install --remove
 
@@ -124,5 +129,11 @@ distclean: ## everything built
 	@rm -rf build
 
 help: ## this
+	@echo 'New here?  make demo    two virtual machines copy a file; installs what it needs'
+	@echo '           make check   all tests'
+	@echo '           make && sudo make install    on real hardware'
+	@echo
+	@echo 'Where it goes: PREFIX=$(PREFIX) LIBDIR=PREFIX/lib MANDIR=PREFIX/share/man DOCDIR=PREFIX/share/doc/exs DESTDIR='
+	@echo
 	@awk 'BEGIN { FS = ":.*##" } /^##@/ { print "\n" substr($$0, 5) } \
 		/^[a-z0-9-]+:.*##/ { printf "  make %-14s %s\n", $$1, $$2 }' Makefile

@@ -53,8 +53,10 @@ int main(int argc, char **argv)
 	queue = exs_qcreate(2);
 	region = exs_mregister(buf, sizeof(buf), EXS_ACCESS_WRITE);
 	fd = socket(AF_EXS, SOCK_STREAM, 0);
-	if (queue < 0 || region < 0 || fd < 0)
-		err(1, "exs_qcreate, exs_mregister, socket");
+	if (queue < 0 || fd < 0)
+		err(1, "exs_qcreate, socket");
+	if (region < 0)
+		err(1, "exs_mregister (see ulimit -l)");
 	/* No ring: what comes goes into our buffers, and nowhere else. */
 	if (exs_fcntl(fd, EXS_F_SET(EXS_SO_RING), 0))
 		err(1, "EXS_SO_RING");

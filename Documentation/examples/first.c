@@ -25,8 +25,10 @@ int main(int argc, char **argv)
 	exs_qhandle_t queue = exs_qcreate(2);			/* two operations */
 	exs_mhandle_t from = exs_mregister(out, sizeof(out), EXS_ACCESS_READ);
 	exs_mhandle_t into = exs_mregister(in, sizeof(in), EXS_ACCESS_WRITE);
-	if (queue < 0 || from < 0 || into < 0)
-		err(1, "exs_qcreate, exs_mregister");
+	if (queue < 0)
+		err(1, "exs_qcreate");
+	if (from < 0 || into < 0)
+		err(1, "exs_mregister (2 MiB: see ulimit -l)");
 
 	/* Both return at once. */
 	if (exs_recv(fd, in, sizeof(in), MSG_WAITALL, queue, 1, into) ||

@@ -115,8 +115,10 @@ int main(int argc, char **argv)
 	queue = exs_qcreate(2);
 	in_region = exs_mregister(in, sizeof(in), EXS_ACCESS_WRITE);
 	out_region = exs_mregister(out, sizeof(out), EXS_ACCESS_READ);
-	if (queue < 0 || in_region < 0 || out_region < 0)
-		err(1, "exs_qcreate, exs_mregister");
+	if (queue < 0)
+		err(1, "exs_qcreate");
+	if (in_region < 0 || out_region < 0)
+		err(1, "exs_mregister (see ulimit -l)");
 	set_mode(argv[3 + server]);
 
 	if (!server) {

@@ -92,8 +92,10 @@ int main(int argc, char **argv)
 	queue = exs_qcreate(MOST);
 	region = exs_mregister(buf, sizeof(buf), EXS_ACCESS_READ);
 	listener = socket(AF_EXS, SOCK_STREAM, 0);
-	if (queue < 0 || region < 0 || listener < 0)
-		err(1, "exs_qcreate, exs_mregister, socket");
+	if (queue < 0 || listener < 0)
+		err(1, "exs_qcreate, socket");
+	if (region < 0)
+		err(1, "exs_mregister (see ulimit -l)");
 	if (bind(listener, at->ai_addr, at->ai_addrlen) || listen(listener, wanted))
 		err(1, "%s", argv[1]);
 	fprintf(stderr, "publish: listening\n");

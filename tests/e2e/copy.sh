@@ -232,12 +232,48 @@ case_no_file()
 	[ -z "$(ls -A out)" ] || fail "the receiver has: $(ls -A out)"
 }
 
+# says TEXT: the last command did.
+says()
+{
+	[[ $OUT = *"$1"* ]] || fail "it says: $OUT"
+}
+
+# What no sender could change is said before the first one comes.
 case_no_such_directory()
 {
-	make_file file 10
-	receive -b $HOST no/such/directory
-	must_end 1 exs-cp file $HOST
-	ended $RECEIVER 1
+	must_end 1 exs-cp --listen -b $HOST no/such/directory
+	says "no/such"
+	must_end 1 exs-cp --listen -b $HOST no/such/directory/
+}
+
+case_little_memory()
+{
+	mkdir out
+	chmod 777 . out
+	must_end 1 setpriv --reuid nobody --regid nogroup --clear-groups env "PATH=$PATH" bash -c \
+		"ulimit -l 64 && exs-cp --listen -b $HOST out"
+	says "ulimit -l"
+	must_end 1 setpriv --reuid nobody --regid nogroup --clear-groups env "PATH=$PATH" bash -c \
+		"ulimit -l 64 && exs-cp --listen -b $HOST -B 100 -s 4K out"
+	says "ulimit -l"
+}
+
+case_no_such_port()
+{
+	must_end 2 exs-cp --listen :65536
+	says "65535"
+	must_end 2 exs-cp --listen :65536 .
+	must_end 2 exs-cp --listen --port 65536
+	must_end 2 exs-cp /etc/hostname $HOST:99999
+	must_end 2 exs-perf --listen :70000
+}
+
+case_loopback()
+{
+	must_end 1 exs-cp /etc/hostname 127.0.0.1
+	says "loopback"
+	must_end 1 exs-cp /etc/hostname '[::1]'
+	says "loopback"
 }
 
 case_bad_names()
@@ -418,8 +454,8 @@ case_part_of_stdin()
 	receive -b $HOST out
 	must sh -c "exs-cp -c 70000 - $HOST < file"
 	ended $RECEIVER 0
-	head -c 70000 file > head
-	must cmp head out/stdin
+	head -c 70000 file > beginning
+	must cmp beginning out/stdin
 }
 
 case_stdin_shorter_than_bytes()

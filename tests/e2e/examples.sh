@@ -165,7 +165,7 @@ fetched()
 case_publish()
 {
 	make_file file 500000
-	INPUT=file serve publish $HOST $PORT 3
+	INPUT="file" serve publish $HOST $PORT 3
 	fetched 3 0 fetch $HOST $PORT
 	ended $SERVER 0
 }

@@ -33,9 +33,7 @@ reload()
 
 case_loops()
 {
-	local i
-
-	for i in 1 2 3 4 5 6 7 8 9 10; do
+	for _ in 1 2 3 4 5 6 7 8 9 10; do
 		reload
 	done
 	must "$TESTS/sockets" connect_blocking@stream
@@ -44,9 +42,7 @@ case_loops()
 # Work right before each unloading: whatever is deferred must be over.
 case_loops_with_work()
 {
-	local i
-
-	for i in 1 2 3; do
+	for _ in 1 2 3; do
 		reload
 		must "$TESTS/data" close_delivers@stream half_close@seqpacket
 		must "$TESTS/transfer" direct@stream direct@seqpacket
@@ -132,9 +128,7 @@ restore_device()
 # The device goes right when the module does.
 case_device_and_module()
 {
-	local i
-
-	for i in 1 2 3; do
+	for _ in 1 2 3; do
 		reload
 		must "$TESTS/sockets" connect_blocking@stream
 		wait_for "the module to be unused" unused

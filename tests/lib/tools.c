@@ -46,6 +46,11 @@ static void endpoints(void)
 	CHECK(!parse_endpoint("[fd77::1", "7025", &ep));
 	CHECK(!parse_endpoint("[]", "7025", &ep));
 	CHECK(!parse_endpoint("host:", "7025", &ep));
+	CHECK(is("host:65535", "host", "65535") && is("host:ssh", "host", "ssh"));
+	CHECK(!parse_endpoint(":65536", "7025", &ep));
+	CHECK(!parse_endpoint("host:99999", "7025", &ep));
+	CHECK(!parse_endpoint("host", "65536", &ep));
+	CHECK(!parse_endpoint("[::1]:18446744073709551617", "7025", &ep));
 }
 
 static char dir[32];

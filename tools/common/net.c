@@ -63,7 +63,38 @@ static int try_listen(const struct addrinfo *ai, int type)
 
 static bool no_device(int err)
 {
-	return err == ENODEV || err == ENETUNREACH || err == EADDRNOTAVAIL;
+	return err == ENODEV || err == ENETUNREACH || err == EHOSTUNREACH ||
+	       err == EADDRNOTAVAIL;
+}
+
+static bool is_loopback(const struct addrinfo *ai)
+{
+	const struct sockaddr_in6 *in6 = (const void *)ai->ai_addr;
+	const struct sockaddr_in *in = (const void *)ai->ai_addr;
+
+	if (ai->ai_family == AF_INET)
+		return ntohl(in->sin_addr.s_addr) >> 24 == IN_LOOPBACKNET;
+	return IN6_IS_ADDR_LOOPBACK(&in6->sin6_addr);
+}
+
+/* @err: of no_device(), for the first address of @list. */
+static void explain_no_device(const struct endpoint *ep,
+			      const struct addrinfo *list, bool remote, int err)
+{
+	char addr[sizeof(ep->host)];
+
+	if (getnameinfo(list->ai_addr, list->ai_addrlen, addr, sizeof(addr),
+			NULL, 0, NI_NUMERICHOST))
+		snprintf(addr, sizeof(addr), "%s", ep->host);
+	if (is_loopback(list))
+		say("%s is the loopback address, and has no RDMA device: use the address of a network device that has one (see: rdma link, ip address)",
+		    addr);
+	else if (remote)
+		say("no RDMA device can reach %s: %s (see: rdma link, ip route get %s)",
+		    addr, strerror(err), addr);
+	else
+		say("no RDMA device has the address %s: %s (see: rdma link, ip address)",
+		    addr, strerror(err));
 }
 
 int net_listen(const struct endpoint *ep, int type)
@@ -75,16 +106,13 @@ int net_listen(const struct endpoint *ep, int type)
 		fd = try_listen(ai, type);
 	if (!list)
 		return -1;
-	freeaddrinfo(list);
-	if (fd >= 0)
-		return fd;
-	if (no_device(errno))
-		say_errno("no RDMA device has the address %s (see: rdma link)",
-			  ep->host);
-	else
+	if (fd < 0 && no_device(errno))
+		explain_no_device(ep, list, false, errno);
+	else if (fd < 0)
 		say_errno("cannot listen on %s port %s",
 			  *ep->host ? ep->host : "*", ep->port);
-	return -1;
+	freeaddrinfo(list);
+	return fd;
 }
 
 static int try_connect(const struct addrinfo *ai, int type)
@@ -99,25 +127,18 @@ static int try_connect(const struct addrinfo *ai, int type)
 	return -1;
 }
 
-static void explain_connect(const struct endpoint *ep, const char *listener)
+static void explain_connect(const struct endpoint *ep,
+			    const struct addrinfo *list, const char *listener)
 {
-	switch (errno) {
-	case ECONNREFUSED:
+	if (errno == EINTR)
+		return;
+	if (no_device(errno))
+		explain_no_device(ep, list, true, errno);
+	else if (errno == ECONNREFUSED)
 		say("%s port %s: connection refused: is '%s' running there?",
 		    ep->host, ep->port, listener);
-		break;
-	case ENODEV:
-	case ENETUNREACH:
-	case EHOSTUNREACH:
-	case EADDRNOTAVAIL:
-		say("no RDMA device can reach %s: %s (see: rdma link, ip route get %s)",
-		    ep->host, strerror(errno), ep->host);
-		break;
-	case EINTR:
-		break;
-	default:
+	else
 		say_errno("%s port %s", ep->host, ep->port);
-	}
 }
 
 int net_connect(const struct endpoint *ep, int type, const char *listener)
@@ -132,9 +153,9 @@ int net_connect(const struct endpoint *ep, int type, const char *listener)
 	}
 	if (!list)
 		return -1;
-	freeaddrinfo(list);
 	if (fd < 0)
-		explain_connect(ep, listener);
+		explain_connect(ep, list, listener);
+	freeaddrinfo(list);
 	return fd;
 }
 

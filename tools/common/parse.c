@@ -46,14 +46,23 @@ static bool copy(char *to, size_t room, const char *from, size_t len)
 	return true;
 }
 
+/* A service's name, or a number that fits: getaddrinfo() would cut it off. */
+static bool is_port(const char *text)
+{
+	uint64_t n;
+
+	return *text && (text[strspn(text, "0123456789")] ||
+			 parse_size(text, 0, UINT16_MAX, &n));
+}
+
 static bool take_port(const char *text, const char *default_port,
 		      struct endpoint *ep)
 {
 	if (!*text)
 		text = default_port;
-	else if (*text++ != ':' || !*text)
+	else if (*text++ != ':')
 		return false;
-	return copy(ep->port, sizeof(ep->port), text, strlen(text));
+	return is_port(text) && copy(ep->port, sizeof(ep->port), text, strlen(text));
 }
 
 bool parse_endpoint(const char *text, const char *default_port,

@@ -13,7 +13,10 @@ struct endpoint {
 	char port[32];
 };
 
-/* HOST, HOST:PORT, [ADDRESS]:PORT, :PORT; an IPv6 address needs brackets. */
+/*
+ * HOST, HOST:PORT, [ADDRESS]:PORT, :PORT; an IPv6 address needs brackets. PORT is
+ * a service's name or a number from 0 to 65535.
+ */
 bool parse_endpoint(const char *text, const char *default_port,
 		    struct endpoint *ep);
 

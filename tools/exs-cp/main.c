@@ -26,7 +26,8 @@ static const char usage[] =
 "  -n, --name=NAME      sender: the file's name at the receiver\n"
 "  -c, --bytes=N        sender: no more than N bytes of each file\n"
 "  -B, --buffers=N      buffers in flight (default 4)\n"
-"  -s, --size=BYTES     sender: size of a buffer (default 256K)\n"
+"  -s, --size=BYTES     sender: size of a buffer (default 256K);\n"
+"                       receiver: there must be memory for this size\n"
 "  -t, --timeout=S      give up when nothing moves for S seconds (default 60,\n"
 "                       0: never)\n"
 "      --no-verify      make no checksum, and so resume nothing\n"
@@ -163,7 +164,7 @@ static void one_option(struct parsed *p, int c)
 static void endpoint(struct parsed *p, const char *text)
 {
 	if (!parse_endpoint(text, p->port, &p->o.ep))
-		say_usage("'%s': HOST, HOST:PORT or [IPV6-ADDRESS]:PORT was expected",
+		say_usage("'%s': expected HOST, HOST:PORT or [IPV6-ADDRESS]:PORT, with a PORT from 0 to 65535",
 			  text);
 }
 
@@ -173,10 +174,15 @@ static void listen_arguments(struct parsed *p, char **args, int n)
 		say_usage("too many arguments");
 	if (p->o.name || p->o.bytes != SIZE_UNKNOWN)
 		say_usage("--name and --bytes are the sender's");
-	endpoint(p, n == 2 ? args[0] : "");
+	if (n == 2 || (n && *args[0] == ':')) {	/* a file ":x" is "./:x" */
+		endpoint(p, *args++);
+		n--;
+	} else {
+		endpoint(p, "");
+	}
 	if (p->bind)
 		snprintf(p->o.ep.host, sizeof(p->o.ep.host), "%s", p->bind);
-	p->o.dest = n ? args[n - 1] : ".";
+	p->o.dest = n ? *args : ".";
 }
 
 static void send_arguments(struct parsed *p, char **args, int n)

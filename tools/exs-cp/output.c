@@ -168,6 +168,33 @@ bool output_open(struct output *out, const char *dest, const char *name)
 	return false;
 }
 
+static bool check_somehow(struct output *out, const char *dest)
+{
+	struct stat st;
+	bool exists = !stat(dest, &st);
+
+	if (!strcmp(dest, "-") || (exists && !S_ISDIR(st.st_mode) && !S_ISREG(st.st_mode)))
+		return true;
+	if (exists && S_ISDIR(st.st_mode)) {
+		snprintf(out->name, sizeof(out->name), "%s", dest);
+		return open_dir(out, dest) &&
+		       (!faccessat(out->dir, ".", W_OK | X_OK, AT_EACCESS) || fail_errno(out));
+	}
+	return name_from_dest(out, dest) &&
+	       (!faccessat(out->dir, ".", W_OK | X_OK, AT_EACCESS) || fail_errno(out));
+}
+
+bool output_check(struct output *out, const char *dest)
+{
+	bool ok;
+
+	memset(out, 0, sizeof(*out));
+	out->fd = out->dir = -1;
+	ok = check_somehow(out, dest);
+	close_all(out);
+	return ok;
+}
+
 bool output_restart(struct output *out)
 {
 	out->pos = 0;

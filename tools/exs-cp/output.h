@@ -24,6 +24,10 @@ struct output {
 	char text[OUTPUT_TEXT];	/* what went wrong */
 };
 
+/* Whether anything can be written there, as far as that can be told without a name;
+ * out->text says why not.
+ */
+bool output_check(struct output *out, const char *dest);
 /* @dest: the receiver's argument; @name: what the sender calls the file. */
 bool output_open(struct output *out, const char *dest, const char *name);
 bool output_restart(struct output *out);

@@ -250,12 +250,30 @@ static void say_listening(const struct options *o, int listener)
 		    net_name(listener, exs_getsockname, name, sizeof(name)));
 }
 
+/* What would fail for every sender had better fail before the first one comes. */
+static bool can_receive(const struct options *o)
+{
+	struct buffers b = BUFFERS_NONE;
+	struct output out;
+	bool ok;
+
+	if (!output_check(&out, o->dest)) {
+		say("%s", out.text);
+		return false;
+	}
+	ok = buffers_init(&b, o->buffers, o->size);
+	buffers_free(&b);
+	return ok;
+}
+
 int run_receiver(const struct options *o)
 {
-	int listener = net_listen(&o->ep, SOCK_STREAM);
+	int listener, fd;
 	bool ok;
-	int fd;
 
+	if (!can_receive(o))
+		return 1;
+	listener = net_listen(&o->ep, SOCK_STREAM);
 	if (listener < 0)
 		return 1;
 	say_listening(o, listener);

@@ -158,7 +158,7 @@ int main(int argc, char **argv)
 	if (argc - optind > 1)
 		say_usage("too many arguments");
 	if (!parse_endpoint(argv[optind] ?: "", port, &o.ep))
-		say_usage("'%s': HOST, HOST:PORT or [IPV6-ADDRESS]:PORT was expected",
+		say_usage("'%s': expected HOST, HOST:PORT or [IPV6-ADDRESS]:PORT, with a PORT from 0 to 65535",
 			  argv[optind]);
 	check(&o);
 	signal(SIGPIPE, SIG_IGN);
