@@ -8,6 +8,7 @@
  *   verbs_qp.c      its resources: domain, queues, receive buffers, slots
  *   verbs_map.c     memory of transfers: DMA mapping, positions
  *   verbs_sync.c    memory that device and processor use in turn
+ *   verbs_extent.h  how much one memory key covers
  *   verbs_mr.c      memory keys: the pool, registration, invalidation
  *   verbs_post.c    executing struct exs_tx
  *   verbs_inline.c  work requests that take their bytes along
@@ -28,6 +29,7 @@
 
 #include "core/conn.h"
 #include "verbs.h"
+#include "verbs_extent.h"
 
 /*
  * The send queue. A memory key, once registered, keeps a place for its
@@ -128,16 +130,6 @@ struct exs_verbs_slot {
 	bool fin;
 	bool copied;
 	bool silent;
-};
-
-/**
- * struct exs_verbs_pos - a place in DMA-mapped memory
- * @sg: entry; NULL: the end
- * @off: bytes into it
- */
-struct exs_verbs_pos {
-	struct scatterlist *sg;
-	u32 off;
 };
 
 struct exs_verbs_listener;
@@ -326,7 +318,6 @@ int exs_verbs_map(struct exs_ep *ep, struct exs_xfer *x);
 void exs_verbs_unmap(struct exs_ep *ep, struct exs_xfer *x);
 int exs_verbs_map_ring(struct exs_ep *ep, void *mem, u32 size);
 void exs_verbs_unmap_ring(struct exs_verbs_ep *v);
-void exs_verbs_pos_advance(struct exs_verbs_pos *pos, u64 n);
 struct exs_verbs_pos exs_verbs_seek(struct exs_map *map, u64 where);
 void exs_verbs_moved(struct exs_map *map, u64 where, struct exs_verbs_pos pos);
 

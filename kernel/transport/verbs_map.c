@@ -21,21 +21,6 @@
 #include "core/stats.h"
 #include "verbs_internal.h"
 
-/* Advance by @n bytes, which are there, or to the end. */
-void exs_verbs_pos_advance(struct exs_verbs_pos *pos, u64 n)
-{
-	while (pos->sg && n >= sg_dma_len(pos->sg) - pos->off) {
-		n -= sg_dma_len(pos->sg) - pos->off;
-		pos->sg = sg_next(pos->sg);
-		pos->off = 0;
-		/* Behind the last DMA entry there may be unused ones. */
-		if (pos->sg && !sg_dma_len(pos->sg))
-			pos->sg = NULL;
-	}
-	if (pos->sg)
-		pos->off += n;
-}
-
 /* Byte @where of a transfer; conn->lock held. */
 struct exs_verbs_pos exs_verbs_seek(struct exs_map *map, u64 where)
 {
@@ -301,39 +286,31 @@ static int exs_verbs_map_snd(struct exs_verbs_ep *v, struct exs_xfer *x)
 	return x->snd.max_piece ? 0 : exs_verbs_copy_snd(v, x);
 }
 
-static unsigned long exs_keys_for(u64 start, u64 end, u32 key_pages)
+/* How many keys cover all of @sgt, or @most + 1 if @most do not. */
+static u32 exs_sg_keys(struct sg_table *sgt, u32 key_pages, u32 most)
 {
-	unsigned long pages = PFN_UP(end) - PFN_DOWN(start);
+	struct exs_verbs_pos pos = { sgt->sgl, 0 };
+	u32 keys;
 
-	return DIV_ROUND_UP(pages, key_pages);
+	for (keys = 0; pos.sg && keys <= most; keys++)
+		exs_verbs_pos_advance(&pos, exs_verbs_extent(pos, key_pages, U64_MAX));
+	return keys;
 }
 
-/*
- * A key maps whole pages, but for the beginning of its first and the end of its
- * last one: a run without such an edge inside. How many keys cover all of @sgt,
- * and every part of it; @runs: how many runs there are.
- */
-static unsigned long exs_sg_keys(struct sg_table *sgt, u32 key_pages, u32 *runs)
+/* How many runs there are that have no edge inside a page in their middle. */
+static u32 exs_sg_runs(struct sg_table *sgt)
 {
-	u64 start = sg_dma_address(sgt->sgl), end = start;
-	unsigned long keys = 0;
+	u64 end = sg_dma_address(sgt->sgl);
 	struct scatterlist *sg;
-	u32 i;
+	u32 i, runs = 1;
 
-	*runs = 1;
 	for_each_sgtable_dma_sg(sgt, sg, i) {
 		u64 addr = sg_dma_address(sg);
 
-		if (i && offset_in_page(addr | end)) {
-			keys += exs_keys_for(start, end, key_pages);
-			++*runs;
-			start = addr;
-		} else {
-			start += addr - end;	/* as if they were adjacent */
-		}
+		runs += addr != end && offset_in_page(addr | end);
 		end = addr + sg_dma_len(sg);
 	}
-	return keys + exs_keys_for(start, end, key_pages);
+	return runs;
 }
 
 /*
@@ -345,14 +322,15 @@ exs_hot
 static bool exs_verbs_plan_rcv(struct exs_verbs_ep *v, struct exs_xfer *x)
 {
 	struct exs_rcv *rcv = &x->rcv;
-	unsigned long keys;
-	u32 runs;
+	struct sg_table *sgt = &x->map.sgt;
+	u32 keys, runs;
 
-	keys = exs_sg_keys(&x->map.sgt, v->key_pages, &runs);
-	rcv->max_segs = min_t(unsigned long, keys, EXS_VERBS_SEGS);
+	keys = exs_sg_keys(sgt, v->key_pages, EXS_VERBS_SEGS);
+	rcv->max_segs = min_t(u32, keys, EXS_VERBS_SEGS);
 	rcv->max_window = rcv->len;
 	if (keys <= EXS_VERBS_SEGS)
 		return true;
+	runs = exs_sg_runs(sgt);
 	/* A message must fit as a whole. */
 	if (runs > EXS_VERBS_SEGS / 2 ||
 	    v->ep.conn->socktype == EXS_WIRE_SEQPACKET)
@@ -460,20 +438,19 @@ void exs_verbs_unmap(struct exs_ep *ep, struct exs_xfer *x)
 int exs_verbs_map_ring(struct exs_ep *ep, void *mem, u32 size)
 {
 	struct exs_verbs_ep *v = exs_verbs_ep(ep);
-	u32 n = DIV_ROUND_UP(size, v->key_pages * PAGE_SIZE);
 	struct ib_device *dev = v->id->device;
 	struct sg_table *sgt = &v->ring_sgt;
+	u32 n;
 	int err;
 
-	if (n > EXS_VERBS_SEGS)
-		return -EINVAL;
 	err = exs_sg_from_vmalloc(sgt, mem, size, v->run_max);
 	if (err)
 		return err;
 	err = ib_dma_map_sgtable_attrs(dev, sgt, DMA_FROM_DEVICE, 0);
 	if (err)
 		goto no_dma;
-	err = exs_verbs_ring_keys(v, n);
+	n = exs_sg_keys(sgt, v->key_pages, EXS_VERBS_SEGS);
+	err = n > EXS_VERBS_SEGS ? -EINVAL : exs_verbs_ring_keys(v, n);
 	if (err)
 		goto no_keys;
 	v->ring_size = size;

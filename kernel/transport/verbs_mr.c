@@ -200,6 +200,7 @@ static int exs_verbs_key_map(struct exs_verbs_ep *v, struct ib_mr *mr,
 	u32 used, first_len, last_len, n;
 	int ret;
 
+	len = exs_verbs_extent(*pos, v->key_pages, len);
 	n = exs_verbs_span(pos, len, v->key_pages, &last, &used);
 	first_len = sg_dma_len(first);
 	last_len = sg_dma_len(last);
@@ -211,9 +212,10 @@ static int exs_verbs_key_map(struct exs_verbs_ep *v, struct ib_mr *mr,
 	sg_dma_address(first) -= pos->off;
 	sg_dma_len(last) = last_len;
 	sg_dma_len(first) = first_len;
-	/* 0: not all of the first entry. */
-	if (ret < 0 || !mr->length)
-		return ret < 0 ? ret : -EINVAL;
+	if (WARN_ON_ONCE(ret >= 0 && mr->length != len))
+		return -EINVAL;
+	if (ret < 0)
+		return ret;
 
 	mr->iova = exs_verbs_cookie(mr);
 	exs_verbs_pos_advance(pos, mr->length);
