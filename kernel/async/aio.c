@@ -68,10 +68,10 @@ static void exs_aio_put(struct exs_aio *a)
 {
 	if (!refcount_dec_and_test(&a->ref))
 		return;
+	exs_live(a->conn->xn, aio_reads, -1);
 	exs_conn_put(a->conn);
 	sock_put(a->sk);
 	kfree(a);
-	exs_live(aio_reads, -1);
 }
 
 /* The memory goes back before the event is there. */
@@ -110,7 +110,7 @@ static int exs_aio_cancel(struct kiocb *iocb)
 {
 	struct exs_aio *a = iocb->private;
 
-	exs_count(aio_cancelled, 1);
+	exs_count(a->conn->xn, aio_cancelled, 1);
 	if (atomic_fetch_or(EXS_AIO_CANCEL, &a->state) & EXS_AIO_ISSUED)
 		exs_aio_queue(a);
 	return 0;
@@ -131,7 +131,7 @@ static struct exs_aio *exs_aio_alloc(struct exs_conn *conn, struct sock *sk,
 	sock_hold(sk);
 	a->conn = conn;
 	exs_conn_get(conn);
-	exs_live(aio_reads, 1);
+	exs_live(conn->xn, aio_reads, 1);
 	return a;
 }
 
@@ -165,11 +165,11 @@ int exs_aio_read(struct exs_conn *conn, struct sock *sk, struct msghdr *msg, siz
 		return 0;
 	a->vector = exs_vector_of_iter(msg->msg_iter, EXS_MREG_WRITE, &a->iter);
 	if (IS_ERR(a->vector)) {
-		exs_count(aio_unpinned, 1);
+		exs_count(conn->xn, aio_unpinned, 1);
 		exs_aio_put(a);
 		return 0;
 	}
-	exs_count(aio_reads, 1);
+	exs_count(conn->xn, aio_reads, 1);
 	iocb->private = a;
 	kiocb_set_cancel_fn(iocb, exs_aio_cancel);
 	exs_aio_start(a, len);

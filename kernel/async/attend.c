@@ -88,7 +88,7 @@ static void exs_attended_drain(struct exs_attended *it)
 {
 	/* The event is forgotten before the completions are looked for. */
 	if (READ_ONCE(it->event) && xchg(&it->event, false))
-		exs_count(waiter_completions, exs_conn_drain_cq(it->conn));
+		exs_count(it->conn->xn, waiter_completions, exs_conn_drain_cq(it->conn));
 }
 
 exs_hot
@@ -106,7 +106,7 @@ void exs_attend_end(struct exs_attend *a)
 void exs_attend_give_up(struct exs_attend *a)
 {
 	if (a->n)
-		exs_count(waiter_given_up, 1);
+		exs_count(a->conns[0].conn->xn, waiter_given_up, 1);
 	exs_attend_end(a);
 }
 

@@ -81,7 +81,7 @@ ktime_t exs_busy_wait(struct exs_queue *q, u32 mode, u32 need, ktime_t until)
 	} else if (ns) {
 		exs_busy_run(q, need, min(until, ktime_add_ns(start, ns)));
 		if (ktime_after(ktime_get(), ktime_add_ns(start, ns)))
-			exs_count(busy_given_up, 1);
+			exs_count(q->xn, busy_given_up, 1);
 	}
 	return start;
 }

@@ -53,7 +53,7 @@ void *exs_copy_alloc(struct exs_op *op, u64 len)
 		return ERR_PTR(-ENOMEM);
 	}
 	d->copy_len = len;
-	exs_count(copied_sends, 1);
+	exs_count(op->queue->xn, copied_sends, 1);
 	return d->copy;
 }
 
@@ -91,7 +91,7 @@ static int exs_prep_oneshot(struct exs_op *op, const struct exs_sqe *sqe, u32 ac
 	struct exs_region *r = exs_region_oneshot(sqe->addr, sqe->len, access);
 
 	if (!IS_ERR(r))
-		exs_count(oneshot_regions, 1);
+		exs_count(op->queue->xn, oneshot_regions, 1);
 	return exs_prep_in(op, r, sqe, access);
 }
 

@@ -93,9 +93,10 @@ struct exs_feed *exs_feed_new(const struct exs_op *op, u32 count, u64 len)
 	INIT_WORK(&f->work, exs_feed_work);
 	INIT_LIST_HEAD(&f->turn.node);
 	spin_lock_init(&f->lock);
+	f->xn = exs_net_get(op->queue->xn);
 	f->cred = get_current_cred();
 	f->memcg = get_mem_cgroup_from_mm(current->mm);
-	exs_live(feeds, 1);
+	exs_live(f->xn, feeds, 1);
 	return f;
 }
 
@@ -115,8 +116,9 @@ void exs_feed_release(struct kref *ref)
 	put_cred(f->cred);
 	mem_cgroup_put(f->memcg);
 	exs_limit_uncharge(EXS_LIMIT_PAGES, f->charged, f->user);
+	exs_live(f->xn, feeds, -1);
+	exs_net_put(f->xn);
 	kvfree(f);
-	exs_live(feeds, -1);
 }
 
 void exs_feed_add_memory(struct exs_feed *f, u64 len, unsigned int nbvecs)
@@ -179,7 +181,7 @@ static struct exs_feed_piece *exs_feed_piece_new(struct exs_feed *f)
 		return NULL;
 	}
 	p->feed = f;
-	exs_live(xfers, 1);
+	exs_live(f->xn, xfers, 1);
 	return p;
 }
 
@@ -190,8 +192,8 @@ void exs_feed_piece_free(struct exs_feed_piece *p)
 	for_each_set_bit(i, p->is_file, p->nbvecs)
 		put_page(p->bvec[i].bv_page);
 	bitmap_free(p->is_file);
+	exs_live(p->feed->xn, xfers, -1);
 	kvfree(p);
-	exs_live(xfers, -1);
 }
 
 static bool exs_feed_piece_full(const struct exs_feed_piece *p)

@@ -25,6 +25,7 @@
 #include "../core/sock.h"
 
 struct exs_op;
+struct exs_net;
 struct exs_user;
 struct kiocb;
 
@@ -91,6 +92,7 @@ struct exs_feed {
 	const struct cred *cred;
 	struct mem_cgroup *memcg;
 	struct exs_user *user;
+	struct exs_net *xn;
 	long charged;
 	bool message;
 	u32 max_len;

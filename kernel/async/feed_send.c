@@ -127,7 +127,7 @@ static int exs_feed_send_piece(struct exs_feed *f, struct exs_feed_piece *p)
 	}
 	err = exs_feed_submit(f, p);
 	if (!err) {
-		exs_count(file_bytes, file_len);
+		exs_count(f->xn, file_bytes, file_len);
 		return 0;
 	}
 	exs_feed_piece_free(p);

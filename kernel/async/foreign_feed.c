@@ -139,9 +139,9 @@ static void exs_foreign_feed_count(struct exs_op *op, size_t n, bool spliced)
 
 	exs_feed_parts(op->data.feed, op->parts);
 	if (spliced)
-		exs_count(file_bytes, n);
+		exs_count(op->queue->xn, file_bytes, n);
 	else
-		exs_count(file_copied_bytes, op->parts[1] - before);
+		exs_count(op->queue->xn, file_copied_bytes, op->parts[1] - before);
 }
 
 /* @n bytes were sent of the piece. */

@@ -50,6 +50,7 @@ struct exs_lane_bucket {
 /**
  * struct exs_lane - the operations of one direction of a socket
  * @node: in its bucket, until the owner frees it
+ * @xn: where it counts; a reference
  * @file: the socket's, a reference
  * @dir: constant
  * @ops: struct exs_op, in order; bucket lock
@@ -69,6 +70,7 @@ struct exs_lane_bucket {
  */
 struct exs_lane {
 	struct hlist_node node;
+	struct exs_net *xn;
 	struct file *file;
 	enum exs_lane_dir dir;
 	struct list_head ops;
@@ -267,7 +269,7 @@ static bool exs_lane_blocked(struct exs_lane *lane)
 	}
 	if (exs_lane_ready(lane)) {
 		delay = clamp_t(unsigned int, lane->backoff * 2, 1, EXS_BACKOFF_MAX);
-		exs_count(foreign_backoffs, 1);
+		exs_count(lane->xn, foreign_backoffs, 1);
 	}
 	WRITE_ONCE(lane->backoff, delay);
 	return exs_lane_leave(lane);
@@ -293,14 +295,16 @@ static bool exs_lane_step(struct exs_lane *lane, struct exs_op *op)
 		if (res != -EIOCBQUEUED)
 			exs_lane_finish(lane, op, res);
 	}
-	exs_count(foreign_retries, !cancelled);
+	if (!cancelled)
+		exs_count(lane->xn, foreign_retries, 1);
 	return go_on;
 }
 
 static void exs_lane_free(struct exs_lane *lane)
 {
+	exs_live(lane->xn, lanes, -1);
+	exs_net_put(lane->xn);
 	kfree(lane);
-	exs_live(lanes, -1);
 	module_put(THIS_MODULE);
 }
 
@@ -356,20 +360,22 @@ static void exs_lane_work(struct work_struct *work)
 		exs_lane_go(lane);
 }
 
-static struct exs_lane *exs_lane_new(struct file *file, enum exs_lane_dir dir)
+static struct exs_lane *exs_lane_new(struct exs_net *xn, struct file *file,
+				     enum exs_lane_dir dir)
 {
 	struct exs_lane *lane = kzalloc(sizeof(*lane), GFP_KERNEL_ACCOUNT);
 
 	if (!lane)
 		return NULL;
 	__module_get(THIS_MODULE);
+	lane->xn = exs_net_get(xn);
 	lane->file = get_file(file);
 	lane->dir = dir;
 	INIT_LIST_HEAD(&lane->ops);
 	init_waitqueue_func_entry(&lane->wait, exs_lane_wake);
 	INIT_DELAYED_WORK(&lane->work, exs_lane_work);
 	INIT_WORK(&lane->put_work, exs_lane_put_work);
-	exs_live(lanes, 1);
+	exs_live(lane->xn, lanes, 1);
 	return lane;
 }
 
@@ -444,7 +450,7 @@ static void exs_lane_hand_over(struct exs_lane *lane)
 
 long exs_lane_issue(struct exs_op *op, struct socket *sock, enum exs_lane_dir dir)
 {
-	struct exs_lane *lane = exs_lane_new(sock->file, dir), *joined;
+	struct exs_lane *lane = exs_lane_new(op->queue->xn, sock->file, dir), *joined;
 	long res;
 	int err;
 

@@ -132,7 +132,7 @@ static struct exs_op *exs_op_alloc(struct exs_queue *q, struct exs_mm_link *link
 	op->handle = sqe->handle;
 	op->arg = sqe->user_arg;
 	op->msg_flags = sqe->msg_flags;
-	exs_live(ops, 1);
+	exs_live(op->queue->xn, ops, 1);
 	return op;
 }
 
@@ -144,7 +144,7 @@ void exs_op_free(struct exs_op *op)
 
 	kfree(op->timer);
 	kmem_cache_free(exs_op_cache, op);
-	exs_live(ops, -1);
+	exs_live(op->queue->xn, ops, -1);
 	exs_queue_put(q);
 	if (sk)
 		sock_put(sk);
@@ -202,7 +202,7 @@ bool exs_op_claim_cancel(struct exs_op *op)
 
 static void exs_op_cancel(struct exs_op *op)
 {
-	exs_count(ops_cancelled, 1);
+	exs_count(op->queue->xn, ops_cancelled, 1);
 	op->def->cancel(op);
 }
 

@@ -110,6 +110,7 @@ static struct exs_queue *exs_queue_new(u32 depth)
 	if (!q)
 		return ERR_PTR(-ENOMEM);
 	exs_queue_init(q, depth);
+	q->xn = exs_net_get(exs_net_current());
 	err = exs_queue_charge(q);
 	if (err)
 		goto out_free;
@@ -117,12 +118,13 @@ static struct exs_queue *exs_queue_new(u32 depth)
 	if (err)
 		goto out_uncharge;
 	exs_queue_init_ring(q);
-	exs_live(queues, 1);
+	exs_live(q->xn, queues, 1);
 	return q;
 
 out_uncharge:
 	exs_queue_uncharge(q);
 out_free:
+	exs_net_put(q->xn);
 	kfree(q);
 	return ERR_PTR(err);
 }
@@ -131,6 +133,7 @@ out_free:
 void exs_queue_release(struct kref *ref)
 {
 	struct exs_queue *q = container_of(ref, struct exs_queue, ref);
+	struct exs_net *xn = q->xn;
 
 	exs_mm_unlink_all(q);
 	exs_queue_put_eventfd(q);
@@ -139,7 +142,8 @@ void exs_queue_release(struct kref *ref)
 	exs_queue_free_pages(q);
 	exs_queue_uncharge(q);
 	kfree(q);
-	exs_live(queues, -1);
+	exs_live(xn, queues, -1);
+	exs_net_put(xn);
 }
 
 /*
@@ -179,9 +183,9 @@ int exs_queue_reserve(struct exs_queue *q, struct exs_op *op)
 	}
 	spin_unlock(&q->lock);
 	if (ok)
-		exs_count(ops_submitted, 1);
+		exs_count(q->xn, ops_submitted, 1);
 	else
-		exs_count(queue_full, 1);
+		exs_count(q->xn, queue_full, 1);
 	return ok ? 0 : -EAGAIN;
 }
 
@@ -201,7 +205,7 @@ void exs_queue_unreserve(struct exs_queue *q, struct exs_op *op)
 	exs_slots_unreserve(&q->slots);
 	q->submitted--;
 	spin_unlock(&q->lock);
-	exs_count(ops_submitted, -1);
+	exs_count(q->xn, ops_submitted, -1);
 }
 
 void exs_queue_readmit(struct exs_queue *q, struct exs_op *op, struct exs_mm_link *link)
@@ -211,7 +215,7 @@ void exs_queue_readmit(struct exs_queue *q, struct exs_op *op, struct exs_mm_lin
 	op->link = link;
 	link->inflight++;
 	q->submitted++;
-	exs_count(ops_submitted, 1);
+	exs_count(q->xn, ops_submitted, 1);
 }
 
 exs_hot
@@ -239,14 +243,14 @@ bool exs_queue_post(struct exs_queue *q, struct exs_op *op, struct exs_cqe *cqe)
 	if (!dead) {
 		if (cqe->token)
 			exs_token_add(q, op);
-		exs_count(ops_posted, 1);
+		exs_count(q->xn, ops_posted, 1);
 		exs_queue_write(q, cqe);
 		q->posted++;
 		exs_queue_notify_locked(q);
 	}
 	spin_unlock(&q->lock);
 	if (dead) {
-		exs_count(ops_discarded, 1);
+		exs_count(q->xn, ops_discarded, 1);
 		return false;
 	}
 	exs_queue_notify(q);
@@ -255,7 +259,7 @@ bool exs_queue_post(struct exs_queue *q, struct exs_op *op, struct exs_cqe *cqe)
 
 void exs_queue_timed_out(struct exs_queue *q, const struct exs_cqe *cqe)
 {
-	exs_count(ops_timed_out, 1);
+	exs_count(q->xn, ops_timed_out, 1);
 	exs_queue_write(q, cqe);
 	q->timed_out++;
 	exs_queue_notify_locked(q);

@@ -34,12 +34,14 @@
 struct eventfd_ctx;
 struct exs_mm_link;
 struct exs_op;
+struct exs_net;
 struct exs_user;
 struct sock;
 
 /**
  * struct exs_queue - an event queue
  * @ref: the file and the operations
+ * @xn: where it counts; a reference; constant
  * @lock: guards all below but where noted
  * @slots: the account of the ring
  * @dead: the file is gone
@@ -75,6 +77,7 @@ struct sock;
  */
 struct exs_queue {
 	struct kref ref;
+	struct exs_net *xn;
 	spinlock_t lock;	/* see above */
 	struct exs_slots slots;
 	bool dead;

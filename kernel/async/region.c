@@ -25,7 +25,8 @@
 
 #define EXS_MREG_ACCESS	(EXS_MREG_READ | EXS_MREG_WRITE)
 
-static int exs_memlock_charge(struct mm_struct *mm, unsigned long npages)
+static int exs_memlock_charge(struct exs_net *xn, struct mm_struct *mm,
+			      unsigned long npages)
 {
 	unsigned long limit = rlimit(RLIMIT_MEMLOCK) >> PAGE_SHIFT;
 	u64 now = atomic64_add_return(npages, &mm->pinned_vm);
@@ -33,16 +34,13 @@ static int exs_memlock_charge(struct mm_struct *mm, unsigned long npages)
 	if (now <= limit || capable(CAP_IPC_LOCK))
 		return 0;
 	atomic64_sub(npages, &mm->pinned_vm);
-	exs_count(region_memlock, 1);
-	pr_info_ratelimited("exs: %s[%d]: RLIMIT_MEMLOCK (%lu KiB) has no room for %lu KiB more\n",
-			    current->comm, task_pid_nr(current),
-			    limit << (PAGE_SHIFT - 10), npages << (PAGE_SHIFT - 10));
+	exs_count(xn, region_memlock, 1);
 	return -ENOMEM;
 }
 
 static int exs_region_charge(struct exs_region *r)
 {
-	int err = exs_memlock_charge(current->mm, r->npages);
+	int err = exs_memlock_charge(r->xn, current->mm, r->npages);
 
 	if (err)
 		return err;
@@ -80,18 +78,21 @@ static void exs_region_unpin(struct exs_region *r)
 		done += n;
 		cond_resched();
 	}
-	exs_live(pinned_pages, -(long)r->pinned);
+	exs_live(r->xn, pinned_pages, -(long)r->pinned);
 }
 
 static void exs_region_free(struct exs_region *r)
 {
+	struct exs_net *xn = r->xn;
+
 	if (r->notified)
 		mmu_interval_notifier_remove(&r->notifier);
 	exs_region_unpin(r);
 	exs_region_uncharge(r);
 	kvfree(r->bvec);
 	kfree(r);
-	exs_live(regions, -1);
+	exs_live(xn, regions, -1);
+	exs_net_put(xn);
 }
 
 void exs_region_release(struct kref *ref)
@@ -128,7 +129,7 @@ static int exs_region_pin(struct exs_region *r)
 		if (n < 0)
 			break;
 		r->pinned += n;
-		exs_live(pinned_pages, n);
+		exs_live(r->xn, pinned_pages, n);
 		cond_resched();
 	}
 	kfree(pages);
@@ -193,11 +194,12 @@ static struct exs_region *exs_region_new(u64 addr, u64 len, u32 flags)
 	if (!r)
 		return ERR_PTR(-ENOMEM);
 	kref_init(&r->ref);
+	r->xn = exs_net_get(exs_net_current());
 	r->addr = addr;
 	r->len = len;
 	r->flags = flags;
 	r->npages = exs_range_pages(addr, len);
-	exs_live(regions, 1);
+	exs_live(r->xn, regions, 1);
 	return r;
 }
 
@@ -297,7 +299,7 @@ int exs_region_use(struct exs_region *r, u64 addr, u64 len, u32 access,
 	if ((r->flags & access) != access)
 		return -EACCES;
 	if (READ_ONCE(r->stale)) {
-		exs_count(region_stale, 1);
+		exs_count(r->xn, region_stale, 1);
 		return -EFAULT;
 	}
 	if (dest)

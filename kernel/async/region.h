@@ -34,11 +34,13 @@
 #include <linux/uio.h>
 #include <linux/exs.h>
 
+struct exs_net;
 struct exs_user;
 
 /**
  * struct exs_region - see above
  * @ref: descriptor and operations
+ * @xn: where it counts; a reference
  * @addr: first byte, as the program named it
  * @len: bytes
  * @flags: EXS_MREG_READ, EXS_MREG_WRITE
@@ -54,6 +56,7 @@ struct exs_user;
  */
 struct exs_region {
 	struct kref ref;
+	struct exs_net *xn;
 	u64 addr;
 	u64 len;
 	u32 flags;

@@ -136,7 +136,7 @@ static struct exs_region *exs_vector_region(const struct exs_sqe_iovec *piece,
 		return exs_region_get(piece->region);
 	r = exs_region_oneshot(piece->addr, piece->len, access);
 	if (!IS_ERR(r))
-		exs_count(oneshot_regions, 1);
+		exs_count(r->xn, oneshot_regions, 1);
 	return r;
 }
 

@@ -60,7 +60,7 @@ static bool exs_zerocopy_may(const struct iov_iter *from, size_t len)
 	return user_backed_iter(from) || iov_iter_is_bvec(from);
 }
 
-struct exs_xfer *exs_zerocopy_alloc(const struct msghdr *msg, size_t len)
+struct exs_xfer *exs_zerocopy_alloc(struct exs_conn *conn, const struct msghdr *msg, size_t len)
 {
 	struct exs_zerocopy *z;
 
@@ -73,7 +73,8 @@ struct exs_xfer *exs_zerocopy_alloc(const struct msghdr *msg, size_t len)
 		kfree(z);
 		return NULL;
 	}
-	exs_live(xfers, 1);
+	exs_live(conn->xn, xfers, 1);
+	z->x.conn = conn;
 	return &z->x;
 }
 
@@ -84,6 +85,6 @@ void exs_zerocopy_free(struct exs_xfer *x)
 
 	exs_vector_free(z->vector);
 	consume_skb(z->skb);
+	exs_live(x->conn->xn, xfers, -1);
 	kfree(z);
-	exs_live(xfers, -1);
 }

@@ -274,7 +274,7 @@ static int exs_shutdown(struct socket *sock, int how)
  */
 static unsigned long exs_release_linger(struct sock *sk, struct exs_conn *conn)
 {
-	unsigned long most = msecs_to_jiffies(READ_ONCE(exs_sysctl_linger));
+	unsigned long most = msecs_to_jiffies(exs_sysctl(conn->xn, linger));
 
 	if (!sock_flag(sk, SOCK_LINGER))
 		return most;
@@ -569,8 +569,8 @@ const struct proto_ops exs_ops = {
 static int exs_create(struct net *net, struct socket *sock, int protocol, int kern)
 {
 	/* Switched off is as good as not there. */
-	if (!READ_ONCE(exs_sysctl_enabled)) {
-		exs_count(reject_disabled, 1);
+	if (!exs_sysctl_cap(exs_net(net), enabled)) {
+		exs_count(exs_net(net), reject_disabled, 1);
 		return -EAFNOSUPPORT;
 	}
 	if (sock->type != SOCK_STREAM && sock->type != SOCK_SEQPACKET)

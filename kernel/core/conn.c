@@ -41,13 +41,14 @@ void exs_conn_exit(void)
 /* So that unloading finds them; they are not kept by it. */
 static LIST_HEAD(exs_orphans);
 static DEFINE_SPINLOCK(exs_orphans_lock);
+static atomic_t exs_orphan_count;
 
 static void exs_conn_linger_work(struct work_struct *work)
 {
 	struct exs_conn *conn = container_of(to_delayed_work(work), struct exs_conn,
 					     linger_work);
 
-	exs_count(linger_expired, 1);
+	exs_count(conn->xn, linger_expired, 1);
 	exs_conn_lost(conn, ETIMEDOUT);
 	exs_conn_put(conn);
 }
@@ -64,7 +65,7 @@ static void exs_conn_revoke_work(struct work_struct *work)
 	       time_after_eq(jiffies, conn->revoke_by);
 	spin_unlock(&conn->lock);
 	if (late) {
-		exs_count(revoke_timeout, 1);
+		exs_count(conn->xn, revoke_timeout, 1);
 		exs_conn_lost(conn, ETIMEDOUT);
 	}
 	exs_conn_put(conn);
@@ -78,6 +79,7 @@ struct exs_conn *exs_conn_alloc(const struct exs_sock *xs)
 		return NULL;
 	kref_init(&conn->ref);
 	spin_lock_init(&conn->lock);
+	conn->xn = exs_net_get(exs_net(sock_net(&xs->sk)));
 	conn->socktype = xs->socktype;
 	exs_options_copy(&conn->options, xs);
 	INIT_LIST_HEAD(&conn->xfers);
@@ -92,7 +94,7 @@ struct exs_conn *exs_conn_alloc(const struct exs_sock *xs)
 	INIT_WORK(&conn->run_work, exs_conn_run_work);
 	INIT_DELAYED_WORK(&conn->linger_work, exs_conn_linger_work);
 	INIT_DELAYED_WORK(&conn->revoke_work, exs_conn_revoke_work);
-	exs_live(conns, 1);
+	exs_live(conn->xn, conns, 1);
 	return conn;
 }
 
@@ -101,26 +103,30 @@ static void exs_orphan_gone(struct exs_conn *conn)
 	spin_lock(&exs_orphans_lock);
 	list_del(&conn->orphans);
 	spin_unlock(&exs_orphans_lock);
-	exs_live(orphans, -1);
+	atomic_dec(&exs_orphan_count);
+	atomic_dec(&conn->xn->orphans);
+	exs_live(conn->xn, orphans, -1);
 }
 
 void exs_conn_release(struct kref *ref)
 {
 	struct exs_conn *conn = container_of(ref, struct exs_conn, ref);
+	struct exs_net *xn = conn->xn;
 
 	WARN_ON_ONCE(!list_empty(&conn->xfers) || !list_empty(&conn->ending) ||
 		     !list_empty(&conn->finished));
 	exs_message_purge(conn);
 	if (conn->ring_mem) {
 		vfree(conn->ring_mem);
-		exs_live(rings, -1);
+		exs_live(conn->xn, rings, -1);
 	}
 	if (conn->orphan)
 		exs_orphan_gone(conn);
 	if (conn->user)
 		exs_limit_uncharge(EXS_LIMIT_CONNS, 1, conn->user);
 	kmem_cache_free(exs_conn_cache, conn);
-	exs_live(conns, -1);
+	exs_live(xn, conns, -1);
+	exs_net_put(xn);
 }
 
 void exs_conn_hello(const struct exs_conn *conn, struct exs_hello *hello)
@@ -230,12 +236,12 @@ static int exs_conn_disconnected(const struct exs_conn *conn)
 	return e->fin_rcvd && !exs_conn_sending(conn) ? 0 : ECONNRESET;
 }
 
-static void exs_conn_count_reset(int err)
+static void exs_conn_count_reset(struct exs_conn *conn, int err)
 {
 	if (err == EPROTO)
-		exs_count(resets_protocol, 1);
+		exs_count(conn->xn, resets_protocol, 1);
 	if (err == ENOBUFS)
-		exs_count(resets_nomem, 1);
+		exs_count(conn->xn, resets_nomem, 1);
 }
 
 void exs_conn_lost(struct exs_conn *conn, int err)
@@ -258,7 +264,7 @@ void exs_conn_lost(struct exs_conn *conn, int err)
 	spin_unlock(&conn->lock);
 	if (!first)
 		return;
-	exs_conn_count_reset(err);
+	exs_conn_count_reset(conn, err);
 	if (conn->ep)
 		conn->ep->ops->close(conn->ep);
 	exs_conn_run(conn);
@@ -380,18 +386,26 @@ static bool exs_conn_unread(const struct exs_conn *conn)
 	return exs_engine_readable(&conn->engine) || !list_empty(&conn->messages);
 }
 
+/* The initial namespace's cap is the machine's. */
+static bool exs_orphan_fits(const struct exs_net *xn)
+{
+	return atomic_read(&exs_orphan_count) < exs_sysctl(exs_net(&init_net), max_orphans) &&
+	       atomic_read(&xn->orphans) < exs_sysctl(xn, max_orphans);
+}
+
 static bool exs_conn_adopt(struct exs_conn *conn)
 {
-	if (atomic_long_read(&exs_live_counts[EXS_LIVE_orphans]) <
-	    READ_ONCE(exs_sysctl_max_orphans)) {
+	if (exs_orphan_fits(conn->xn)) {
+		atomic_inc(&exs_orphan_count);
+		atomic_inc(&conn->xn->orphans);
 		conn->orphan = true;
 		spin_lock(&exs_orphans_lock);
 		list_add_tail(&conn->orphans, &exs_orphans);
 		spin_unlock(&exs_orphans_lock);
-		exs_live(orphans, 1);
+		exs_live(conn->xn, orphans, 1);
 		return true;
 	}
-	exs_count(orphan_limit, 1);
+	exs_count(conn->xn, orphan_limit, 1);
 	return false;
 }
 
@@ -459,7 +473,7 @@ u32 exs_conn_sndbuf(const struct exs_conn *conn)
 	lockdep_assert_held(&conn->lock);
 	if (sk && sk->sk_userlocks & SOCK_SNDBUF_LOCK)
 		return READ_ONCE(sk->sk_sndbuf);
-	return READ_ONCE(exs_sysctl_sndbuf);
+	return exs_sysctl(conn->xn, sndbuf);
 }
 
 bool exs_conn_writable(const struct exs_conn *conn)
@@ -501,7 +515,7 @@ static bool exs_xfer_only_direct(const struct exs_conn *conn, const struct exs_x
 static bool exs_xfer_is_direct(const struct exs_conn *conn, const struct exs_xfer *x)
 {
 	return exs_xfer_only_direct(conn, x) ||
-	       (x->is_recv && x->rcv.len >= READ_ONCE(exs_sysctl_direct_min));
+	       (x->is_recv && x->rcv.len >= exs_sysctl(conn->xn, direct_min));
 }
 
 static bool exs_xfer_needs_map(const struct exs_conn *conn, const struct exs_xfer *x)

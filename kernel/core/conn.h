@@ -42,6 +42,7 @@
 struct exs_conn;
 struct exs_ep;
 struct exs_ep_ops;
+struct exs_net;
 struct exs_sock;
 struct exs_user;
 struct kiocb;
@@ -136,6 +137,7 @@ struct exs_xfer {
 /**
  * struct exs_conn - see the top of this file
  * @ref: exs_conn_get(), exs_conn_put()
+ * @xn: where it counts; a reference; constant
  * @lock: guards all below but where noted
  * @ep: the endpoint; set once, before the connection is used
  * @sk: the socket; NULL once it is an orphan or before it was accepted
@@ -147,11 +149,12 @@ struct exs_xfer {
  * @peer: the peer's
  * @end_err: positive errno that ended it, 0 while it lives or after an orderly end
  * @options: its SOL_EXS options; read without the lock, too
- * @user: whose cap it counts against until it is gone, or NULL; a charge, set
- *	before it is used
+ * @user: whose cap it counts against until it is gone, or NULL: a half-open one's; a
+ *	charge, set before it is used
  */
 struct exs_conn {
 	struct kref ref;
+	struct exs_net *xn;
 	spinlock_t lock;	/* all below; see the top of this file */
 	struct exs_ep *ep;
 	struct sock *sk;
@@ -193,7 +196,7 @@ struct exs_conn {
 	u64 revokes;			/* that had been sent, how far the     */
 	u32 revoke_rp;			/* peer's data was, and when the       */
 	unsigned long revoke_by;	/* answer must be here, in jiffies     */
-	struct exs_engine_stats reported;	/* already in exs_counts        */
+	struct exs_engine_stats reported;	/* already counted               */
 	wait_queue_head_t wait;		/* readers, writers, linger             */
 	wait_queue_head_t attendants;	/* its own lock: see exs_conn_attend()  */
 	struct work_struct run_work;

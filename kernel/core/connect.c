@@ -52,7 +52,7 @@ static void exs_attempt_up(struct exs_sock *xs, struct exs_conn *conn)
 	exs_sock_connected(xs, conn);
 	/* It may have come up and ended before anybody looked. */
 	exs_sock_publish_error(xs);
-	exs_count(connects, 1);
+	exs_count(exs_net(sock_net(&xs->sk)), connects, 1);
 }
 
 /* Back to what the socket was. */
@@ -67,7 +67,7 @@ static void exs_attempt_failed(struct exs_sock *xs, int err)
 	struct sock *sk = &xs->sk;
 
 	if (err == ECONNREFUSED)
-		exs_count(connect_refused, 1);
+		exs_count(exs_net(sock_net(&xs->sk)), connect_refused, 1);
 	/* First, as poll() without lock_sock goes by the state. */
 	WRITE_ONCE(sk->sk_err, err ?: ECONNABORTED);
 	WRITE_ONCE(sk->sk_shutdown, SHUTDOWN_MASK);
@@ -284,7 +284,7 @@ static struct exs_conn *exs_connect_prepare(struct socket *sock, bool v6,
 /* Hand the attempt to the transport. conn->users keeps the endpoint. */
 static int exs_connect_transport(struct exs_conn *conn, bool nonblock)
 {
-	long timeout = msecs_to_jiffies(READ_ONCE(exs_sysctl_connect_timeout));
+	long timeout = msecs_to_jiffies(exs_sysctl(conn->xn, connect_timeout));
 	struct exs_ep *ep;
 	int err = -ECONNABORTED;
 

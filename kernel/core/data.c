@@ -72,8 +72,8 @@ static void exs_async_done(struct exs_xfer *x, long res)
 	struct kiocb *iocb = x->iocb;
 
 	iocb->private = (void *)(unsigned long)x->msg_flags;
+	exs_live(x->conn->xn, xfers, -1);
 	kfree(x);
-	exs_live(xfers, -1);
 	iocb->ki_complete(iocb, res);
 }
 
@@ -97,7 +97,7 @@ static struct exs_xfer *exs_async_alloc(struct exs_conn *conn, struct msghdr *ms
 
 	if (!x)
 		return NULL;
-	exs_live(xfers, 1);
+	exs_live(conn->xn, xfers, 1);
 	x->is_recv = is_recv;
 	x->iocb = msg->msg_iocb;
 	x->iter = msg->msg_iter;
@@ -146,7 +146,7 @@ static int exs_async_start(struct exs_conn *conn, struct msghdr *msg, size_t len
 		return 0;
 	}
 	kfree(x);
-	exs_live(xfers, -1);
+	exs_live(conn->xn, xfers, -1);
 	return err;
 }
 
@@ -224,7 +224,7 @@ out:
  */
 static int exs_send_in_place(struct exs_conn *conn, struct msghdr *msg, u32 len)
 {
-	struct exs_xfer *x = exs_zerocopy_alloc(msg, len);
+	struct exs_xfer *x = exs_zerocopy_alloc(conn, msg, len);
 	int err;
 
 	if (!x)
@@ -237,13 +237,13 @@ static int exs_send_in_place(struct exs_conn *conn, struct msghdr *msg, u32 len)
 		return err;
 	}
 	iov_iter_advance(&msg->msg_iter, len);
-	exs_count(zerocopy_bytes, len);
+	exs_count(conn->xn, zerocopy_bytes, len);
 	return 0;
 }
 
 static int exs_send_copy(struct exs_conn *conn, struct msghdr *msg, u32 len)
 {
-	struct exs_xfer *x = exs_kbuf_alloc(len, GFP_KERNEL_ACCOUNT);
+	struct exs_xfer *x = exs_kbuf_alloc(conn, len, GFP_KERNEL_ACCOUNT);
 	struct iov_iter from = msg->msg_iter;
 	int err;
 
@@ -290,7 +290,7 @@ static int exs_send_chunk(struct exs_conn *conn, struct msghdr *msg, u32 len, bo
 	if (*in_place) {
 		if (!exs_send_in_place(conn, msg, len))
 			return len;
-		exs_count(zerocopy_unpinned, 1);
+		exs_count(conn->xn, zerocopy_unpinned, 1);
 		*in_place = false;
 	}
 	len = exs_send_trim(conn, len);

@@ -32,7 +32,7 @@ static bool exs_kbuf_add_page(struct exs_kbuf *b, size_t len, gfp_t gfp)
 	return true;
 }
 
-struct exs_xfer *exs_kbuf_alloc(size_t len, gfp_t gfp)
+struct exs_xfer *exs_kbuf_alloc(struct exs_conn *conn, size_t len, gfp_t gfp)
 {
 	unsigned int n = DIV_ROUND_UP(len, PAGE_SIZE);
 	struct exs_kbuf *b;
@@ -40,7 +40,8 @@ struct exs_xfer *exs_kbuf_alloc(size_t len, gfp_t gfp)
 	b = kvzalloc(struct_size(b, bvec, n), GFP_KERNEL_ACCOUNT);
 	if (!b)
 		return NULL;
-	exs_live(xfers, 1);
+	exs_live(conn->xn, xfers, 1);
+	b->x.conn = conn;
 	b->len = len;
 	while (b->npages < n) {
 		size_t done = (size_t)b->npages * PAGE_SIZE;
@@ -59,8 +60,8 @@ void exs_kbuf_free(struct exs_xfer *x)
 
 	while (b->npages)
 		__free_page(b->bvec[--b->npages].bv_page);
+	exs_live(x->conn->xn, xfers, -1);
 	kvfree(b);
-	exs_live(xfers, -1);
 }
 
 void exs_kbuf_iter(struct exs_xfer *x, unsigned int direction, struct iov_iter *iter,

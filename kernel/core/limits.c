@@ -2,24 +2,58 @@
 /*
  * Per-user caps, and turns.
  *
- * A user is a uid of the initial user namespace, so that a user who makes
- * namespaces of their own gains nothing. Its counters exist while anything
- * is charged to them, and while a listener remembers its owner.
+ * A user is a uid in its user namespace, and whatever it uses is also used by the owner
+ * of that namespace, in the parent's, and so on, as with the kernel's ucounts: so
+ * subordinate uids, and namespaces within namespaces, multiply nothing. The namespaces
+ * that root makes are not added up in one account of root's: each of them as a whole is
+ * a user.
+ *
+ * Who has CAP_SYS_RESOURCE in the initial user namespace is counted, and not bounded, as
+ * with the kernel's other limits per user.
+ *
+ * What is charged exists while anything is charged to it, and while a listener remembers
+ * its owner. A charge is a few atomic operations; the lock is that of the table.
  */
+#include <linux/capability.h>
 #include <linux/cred.h>
 #include <linux/hashtable.h>
 #include <linux/ratelimit.h>
+#include <linux/refcount.h>
 #include <linux/slab.h>
 #include <linux/uidgid.h>
+#include <linux/user_namespace.h>
 
 #include "limits.h"
 #include "stats.h"
 
+/**
+ * struct exs_user_key - whom a user stands for
+ * @ns: where @uid is that
+ * @uid: INVALID_UID: all of @ns
+ * @unbounded: with CAP_SYS_RESOURCE
+ */
+struct exs_user_key {
+	struct user_namespace *ns;
+	kuid_t uid;
+	bool unbounded;
+};
+
+/**
+ * struct exs_user - who is charged
+ * @node: in the table
+ * @key: whom it stands for; a reference on its namespace
+ * @parent: charged with the same, or NULL; a reference
+ * @refs: references
+ * @used: by enum exs_limit
+ * @turns: works under way; this and the rest of the uppermost only, exs_users_lock
+ * @waiting: struct exs_turn, those that are not
+ */
 struct exs_user {
 	struct hlist_node node;
-	kuid_t uid;
-	unsigned long refs;
-	long used[EXS_LIMIT_MAX];
+	struct exs_user_key key;
+	struct exs_user *parent;
+	refcount_t refs;
+	atomic_long_t used[EXS_LIMIT_MAX];
 	int turns;
 	struct list_head waiting;
 };
@@ -27,90 +61,210 @@ struct exs_user {
 static DEFINE_SPINLOCK(exs_users_lock);
 static DEFINE_HASHTABLE(exs_users, 6);
 
-/* What a cap is called, and where its present value stands. */
+/* What a cap is called, where its present value stands, and what counts refusals. */
 static const struct exs_cap {
 	const char *sysctl;
-	const int *max;
+	size_t max;
 	enum exs_count count;
 } exs_caps[EXS_LIMIT_MAX] = {
-	[EXS_LIMIT_CONNS]  = { "max_user_conns", &exs_sysctl_max_user_conns,
+	[EXS_LIMIT_CONNS]  = { "max_user_conns", offsetof(struct exs_sysctls, max_user_conns),
 			       EXS_COUNT_limit_conns },
-	[EXS_LIMIT_QUEUES] = { "max_user_queues", &exs_sysctl_max_user_queues,
+	[EXS_LIMIT_QUEUES] = { "max_user_queues", offsetof(struct exs_sysctls, max_user_queues),
 			       EXS_COUNT_limit_queues },
-	[EXS_LIMIT_PAGES]  = { "max_user_pages", &exs_sysctl_max_user_pages,
+	[EXS_LIMIT_PAGES]  = { "max_user_pages", offsetof(struct exs_sysctls, max_user_pages),
 			       EXS_COUNT_limit_pages },
 };
 
-static struct exs_user *exs_user_find(kuid_t uid)
+static bool exs_user_is(const struct exs_user *user, const struct exs_user_key *key)
+{
+	return user->key.ns == key->ns && user->key.unbounded == key->unbounded &&
+	       __kuid_val(user->key.uid) == __kuid_val(key->uid);
+}
+
+/* With a reference, or NULL. */
+static struct exs_user *exs_user_find(const struct exs_user_key *key)
 {
 	struct exs_user *user;
 
 	lockdep_assert_held(&exs_users_lock);
-	hash_for_each_possible(exs_users, user, node, __kuid_val(uid))
-		if (uid_eq(user->uid, uid))
-			return user;
+	hash_for_each_possible(exs_users, user, node, __kuid_val(key->uid)) {
+		if (!exs_user_is(user, key))
+			continue;
+		refcount_inc(&user->refs);
+		return user;
+	}
 	return NULL;
+}
+
+/* Whom @key's is charged to as well. False: nobody. */
+static bool exs_user_parent_key(const struct exs_user_key *key, struct exs_user_key *parent)
+{
+	const struct user_namespace *ns = key->ns;
+
+	if (ns == &init_user_ns || !uid_valid(key->uid))
+		return false;
+	if (ns->parent == &init_user_ns && uid_eq(ns->owner, GLOBAL_ROOT_UID))
+		*parent = (struct exs_user_key) { key->ns, INVALID_UID };
+	else
+		*parent = (struct exs_user_key) { ns->parent, ns->owner };
+	return true;
+}
+
+static struct exs_user *exs_user_alloc(const struct exs_user_key *key)
+{
+	struct exs_user *user = kzalloc(sizeof(*user), GFP_KERNEL_ACCOUNT);
+
+	if (!user)
+		return NULL;
+	user->key = *key;
+	get_user_ns(key->ns);
+	refcount_set(&user->refs, 1);
+	INIT_LIST_HEAD(&user->waiting);
+	return user;
+}
+
+/* Put @fresh into the table, unless another was quicker, which is returned then. */
+static struct exs_user *exs_user_insert(struct exs_user *fresh)
+{
+	struct exs_user *user;
+
+	spin_lock(&exs_users_lock);
+	user = exs_user_find(&fresh->key);
+	if (!user)
+		hash_add(exs_users, &fresh->node, __kuid_val(fresh->key.uid));
+	spin_unlock(&exs_users_lock);
+	if (user)
+		exs_user_put(fresh);
+	return user ?: fresh;
+}
+
+/* As deep as user namespaces nest, which is 32 at most. Sleeps. */
+static struct exs_user *exs_user_get(const struct exs_user_key *key)
+{
+	struct exs_user_key above;
+	struct exs_user *user;
+
+	spin_lock(&exs_users_lock);
+	user = exs_user_find(key);
+	spin_unlock(&exs_users_lock);
+	if (user)
+		return user;
+	user = exs_user_alloc(key);
+	if (!user)
+		return NULL;
+	if (exs_user_parent_key(key, &above)) {
+		user->parent = exs_user_get(&above);
+		if (!user->parent) {
+			exs_user_put(user);
+			return NULL;
+		}
+	}
+	return exs_user_insert(user);
 }
 
 struct exs_user *exs_user_get_current(void)
 {
-	struct exs_user *user, *fresh;
-	kuid_t uid = current_uid();
+	struct exs_user_key key = { current_user_ns(), current_uid() };
 
-	fresh = kzalloc(sizeof(*fresh), GFP_KERNEL_ACCOUNT);
-	if (!fresh)
-		return NULL;
-	fresh->uid = uid;
-	INIT_LIST_HEAD(&fresh->waiting);
-	spin_lock(&exs_users_lock);
-	user = exs_user_find(uid);
-	if (!user) {
-		user = fresh;
-		fresh = NULL;
-		hash_add(exs_users, &user->node, __kuid_val(uid));
-	}
-	user->refs++;
-	spin_unlock(&exs_users_lock);
-	kfree(fresh);
-	return user;
+	if (key.ns == &init_user_ns)
+		key.unbounded = ns_capable_noaudit(&init_user_ns, CAP_SYS_RESOURCE);
+	return exs_user_get(&key);
 }
 
 void exs_user_put(struct exs_user *user)
 {
-	bool last;
+	struct exs_user *parent;
 
-	spin_lock(&exs_users_lock);
-	last = !--user->refs;
-	if (last)
+	for (; user; user = parent) {
+		if (!refcount_dec_and_lock(&user->refs, &exs_users_lock))
+			return;
 		hash_del(&user->node);
-	spin_unlock(&exs_users_lock);
-	if (last)
+		spin_unlock(&exs_users_lock);
+		parent = user->parent;
+		put_user_ns(user->key.ns);
 		kfree(user);
+	}
 }
 
-static int exs_limit_refuse(enum exs_limit what, const struct exs_user *user)
+/* The one of whom all that the chain uses is: who has turns. */
+static struct exs_user *exs_user_top(struct exs_user *user)
+{
+	while (user->parent)
+		user = user->parent;
+	return user;
+}
+
+static int exs_limit_refuse(const struct exs_net *xn, enum exs_limit what,
+			    const struct exs_user *user)
 {
 	const struct exs_cap *cap = &exs_caps[what];
 
-	atomic_long_inc(&exs_counts[cap->count]);
-	pr_notice_ratelimited("exs: uid %u has reached net.exs.%s = %d\n",
-			      __kuid_val(user->uid), cap->sysctl, READ_ONCE(*cap->max));
+	exs_count_at(xn, count[cap->count], 1);
+	pr_debug_ratelimited("exs: user %u has reached net.exs.%s\n",
+			     __kuid_val(user->key.uid), cap->sysctl);
 	return -ENOBUFS;
 }
 
-int exs_limit_charge_user(enum exs_limit what, long n, struct exs_user *user)
+static int exs_cap_max(const struct exs_net *xn, enum exs_limit what)
 {
-	long max = READ_ONCE(*exs_caps[what].max);
-	bool fits;
+	return READ_ONCE(*(const int *)((const void *)&xn->sysctl + exs_caps[what].max));
+}
 
-	spin_lock(&exs_users_lock);
-	fits = n <= max - user->used[what];
-	if (fits) {
-		user->used[what] += n;
-		user->refs++;
+/* What @user may use: those above it what the initial namespace gives. */
+static long exs_limit_max(const struct exs_net *xn, enum exs_limit what,
+			  const struct exs_user *user, bool above)
+{
+	long max = exs_cap_max(exs_net(&init_net), what);
+
+	if (user->key.unbounded)
+		return LONG_MAX;
+	return above ? max : min_t(long, max, exs_cap_max(xn, what));
+}
+
+static bool exs_charge_one(atomic_long_t *used, long n, long max)
+{
+	long old = atomic_long_read(used);
+
+	do {
+		if (n > max - old)
+			return false;
+	} while (!atomic_long_try_cmpxchg(used, &old, old + n));
+	return true;
+}
+
+static void exs_uncharge_below(enum exs_limit what, long n, struct exs_user *user,
+			       const struct exs_user *end)
+{
+	for (; user != end; user = user->parent)
+		WARN_ON_ONCE(atomic_long_sub_return(n, &user->used[what]) < 0);
+}
+
+int exs_limit_charge_user(const struct exs_net *xn, enum exs_limit what, long n,
+			  struct exs_user *user)
+{
+	struct exs_user *each;
+
+	for (each = user; each; each = each->parent) {
+		if (exs_charge_one(&each->used[what], n,
+				   exs_limit_max(xn, what, each, each != user)))
+			continue;
+		exs_uncharge_below(what, n, user, each);
+		return exs_limit_refuse(xn, what, each);
 	}
-	spin_unlock(&exs_users_lock);
-	return fits ? 0 : exs_limit_refuse(what, user);
+	refcount_inc(&user->refs);
+	return 0;
+}
+
+bool exs_limit_reached(const struct exs_net *xn, enum exs_limit what,
+		       const struct exs_user *user)
+{
+	const struct exs_user *each;
+
+	for (each = user; each; each = each->parent)
+		if (atomic_long_read(&each->used[what]) >=
+		    exs_limit_max(xn, what, each, each != user))
+			return exs_limit_refuse(xn, what, each);
+	return false;
 }
 
 int exs_limit_charge(enum exs_limit what, long n, struct exs_user **user)
@@ -120,7 +274,7 @@ int exs_limit_charge(enum exs_limit what, long n, struct exs_user **user)
 
 	if (!self)
 		return -ENOMEM;
-	err = exs_limit_charge_user(what, n, self);
+	err = exs_limit_charge_user(exs_net_current(), what, n, self);
 	if (!err)
 		*user = self;
 	exs_user_put(self);
@@ -129,10 +283,7 @@ int exs_limit_charge(enum exs_limit what, long n, struct exs_user **user)
 
 void exs_limit_uncharge(enum exs_limit what, long n, struct exs_user *user)
 {
-	spin_lock(&exs_users_lock);
-	user->used[what] -= n;
-	WARN_ON_ONCE(user->used[what] < 0);
-	spin_unlock(&exs_users_lock);
+	exs_uncharge_below(what, n, user, NULL);
 	exs_user_put(user);
 }
 
@@ -140,6 +291,7 @@ int exs_turn_take(struct exs_user *user, struct exs_turn *turn)
 {
 	int ret = -EALREADY;
 
+	user = exs_user_top(user);
 	spin_lock(&exs_users_lock);
 	if (list_empty(&turn->node)) {
 		ret = turn->given || user->turns < READ_ONCE(exs_sysctl_max_user_workers);
@@ -151,12 +303,13 @@ int exs_turn_take(struct exs_user *user, struct exs_turn *turn)
 	}
 	spin_unlock(&exs_users_lock);
 	if (!ret)
-		exs_count(turns_waited, 1);
+		exs_count(exs_net(&init_net), turns_waited, 1);
 	return ret;
 }
 
 void exs_turn_end(struct exs_user *user)
 {
+	user = exs_user_top(user);
 	spin_lock(&exs_users_lock);
 	user->turns--;
 	spin_unlock(&exs_users_lock);
@@ -166,6 +319,7 @@ struct exs_turn *exs_turn_next(struct exs_user *user)
 {
 	struct exs_turn *next;
 
+	user = exs_user_top(user);
 	spin_lock(&exs_users_lock);
 	next = list_first_entry_or_null(&user->waiting, struct exs_turn, node);
 	if (user->turns >= READ_ONCE(exs_sysctl_max_user_workers))

@@ -11,13 +11,15 @@
 struct exs_user *exs_user_get_current(void);
 void exs_user_put(struct exs_user *user);
 
-/* As exs_limit_charge(), to a user that the caller has; any context. */
-int exs_limit_charge_user(enum exs_limit what, long n, struct exs_user *user);
+/* As exs_limit_charge(), to a user that the caller has, under @xn's caps; any context. */
+int exs_limit_charge_user(const struct exs_net *xn, enum exs_limit what, long n,
+			  struct exs_user *user);
 
-/* sysctl net.exs.max_user_* */
-extern int exs_sysctl_max_user_conns;
-extern int exs_sysctl_max_user_queues;
-extern int exs_sysctl_max_user_pages;
+/* Whether a charge of one would be refused just now, which is counted then. Any context. */
+bool exs_limit_reached(const struct exs_net *xn, enum exs_limit what,
+		       const struct exs_user *user);
+
+/* sysctl net.exs.max_user_workers */
 extern int exs_sysctl_max_user_workers;
 
 #endif

@@ -3,9 +3,13 @@
  * Listening sockets.
  *
  * A connection is pending while the peer's hand-shake is under way, then ready
- * until it is accepted. Both together stay within the backlog, and both count
- * against the cap of the user who called listen(): a request beyond either is
- * refused before anything is allocated for it.
+ * until it is accepted. Both together stay within the backlog, and those that are
+ * pending within net.exs.max_half_open: a request beyond either is refused before
+ * anything is allocated for it.
+ *
+ * What is ready counts against the cap of the user who called listen(). What is
+ * pending does not, as whoever reaches the port can have as much of that as he
+ * likes. But nobody begins a hand-shake who could not end it.
  *
  * Ready connections go to waiting operations first, in their order, then to
  * accept(2). As with TCP, one that died meanwhile is accepted like the others:
@@ -31,6 +35,7 @@
  * @open: whether requests are taken
  * @backlog: most connections in @pending and @ready together
  * @count: how many there are, counting places that are reserved
+ * @half_open: those of them that are not ready
  * @user: who listens; a reference while @open
  * @pending: struct exs_waiting, hand-shake under way
  * @ready: struct exs_waiting, for accept()
@@ -43,6 +48,7 @@ struct exs_listen {
 	bool open;
 	unsigned int backlog;
 	unsigned int count;
+	unsigned int half_open;
 	struct exs_user *user;
 	struct list_head pending;
 	struct list_head ready;
@@ -87,22 +93,25 @@ static void exs_waiting_drop(struct exs_waiting *w)
 	kfree(w);
 }
 
-/* A place in the backlog and a charge to the user, or why not. */
+/* A place in the backlog, or why not. */
 static int exs_listen_reserve(struct exs_listen *listen)
 {
-	int err = 0;
+	const struct exs_net *xn = exs_net(sock_net(listen->sk));
+	int err = -ECONNREFUSED;
 
 	spin_lock(&listen->lock);
 	if (!listen->open) {
-		err = -ECONNREFUSED;
+		;
 	} else if (listen->count >= listen->backlog) {
-		exs_count(reject_backlog, 1);
-		err = -ECONNREFUSED;
-	} else if (exs_limit_charge_user(EXS_LIMIT_CONNS, 1, listen->user)) {
-		exs_count(reject_limit, 1);
-		err = -ECONNREFUSED;
+		exs_count(xn, reject_backlog, 1);
+	} else if (listen->half_open >= exs_sysctl(xn, max_half_open)) {
+		exs_count(xn, reject_half_open, 1);
+	} else if (exs_limit_reached(xn, EXS_LIMIT_CONNS, listen->user)) {
+		exs_count(xn, reject_limit, 1);
 	} else {
 		listen->count++;
+		listen->half_open++;
+		err = 0;
 	}
 	spin_unlock(&listen->lock);
 	return err;
@@ -112,11 +121,10 @@ static void exs_listen_unreserve(struct exs_listen *listen)
 {
 	spin_lock(&listen->lock);
 	listen->count--;
-	exs_limit_uncharge(EXS_LIMIT_CONNS, 1, listen->user);
+	listen->half_open--;
 	spin_unlock(&listen->lock);
 }
 
-/* The charge that was reserved is the connection's from now on. */
 static struct exs_waiting *exs_waiting_alloc(struct exs_listen *listen)
 {
 	struct exs_waiting *w = kzalloc(sizeof(*w), GFP_KERNEL_ACCOUNT);
@@ -128,18 +136,17 @@ static struct exs_waiting *exs_waiting_alloc(struct exs_listen *listen)
 		kfree(w);
 		return NULL;
 	}
-	w->conn->user = listen->user;
 	return w;
 }
 
 static bool exs_listen_wants(struct exs_listen *listen, const struct exs_hello *hello)
 {
-	if (!READ_ONCE(exs_sysctl_enabled)) {
-		exs_count(reject_disabled, 1);
+	if (!exs_sysctl_cap(exs_net(sock_net(listen->sk)), enabled)) {
+		exs_count(exs_net(sock_net(listen->sk)), reject_disabled, 1);
 		return false;
 	}
 	if (hello->socktype != exs_sk(listen->sk)->socktype) {
-		exs_count(reject_hello, 1);
+		exs_count(exs_net(sock_net(listen->sk)), reject_hello, 1);
 		return false;
 	}
 	return true;
@@ -190,17 +197,48 @@ static void exs_listen_kick(struct exs_listen *listen)
 		listen->sk->sk_data_ready(listen->sk);
 }
 
+/* @conn, which is over. listen->lock held. */
+static struct exs_waiting *exs_listen_forget(struct exs_listen *listen,
+					     const struct exs_conn *conn)
+{
+	struct exs_waiting *w = exs_listen_find(listen, conn);
+
+	if (!w)
+		return NULL;
+	list_del(&w->node);
+	listen->count--;
+	listen->half_open--;
+	return w;
+}
+
+/* Its user has room for it: it is the user's now, and ready. listen->lock held. */
+static bool exs_listen_charge(struct exs_listen *listen, struct exs_conn *conn)
+{
+	lockdep_assert_held(&listen->lock);
+	if (exs_limit_charge_user(conn->xn, EXS_LIMIT_CONNS, 1, listen->user)) {
+		exs_count(conn->xn, reject_limit, 1);
+		return false;
+	}
+	conn->user = listen->user;
+	return true;
+}
+
 void exs_listen_established(struct exs_listen *listen, struct exs_conn *conn)
 {
-	struct exs_waiting *w;
+	struct exs_waiting *w, *refused = NULL;
 
 	spin_lock(&listen->lock);
 	w = exs_listen_find(listen, conn);
-	if (w) {
+	if (w && !exs_listen_charge(listen, conn)) {
+		refused = exs_listen_forget(listen, conn);
+	} else if (w) {
 		list_move_tail(&w->node, &listen->ready);
+		listen->half_open--;
 		exs_listen_kick(listen);
 	}
 	spin_unlock(&listen->lock);
+	if (refused)
+		exs_waiting_drop(refused);
 }
 
 void exs_listen_failed(struct exs_listen *listen, struct exs_conn *conn)
@@ -208,11 +246,7 @@ void exs_listen_failed(struct exs_listen *listen, struct exs_conn *conn)
 	struct exs_waiting *w;
 
 	spin_lock(&listen->lock);
-	w = exs_listen_find(listen, conn);
-	if (w) {
-		list_del(&w->node);
-		listen->count--;
-	}
+	w = exs_listen_forget(listen, conn);
 	spin_unlock(&listen->lock);
 	if (w)
 		exs_waiting_drop(w);
@@ -321,7 +355,7 @@ static void exs_listen_work(struct work_struct *work)
 	while ((waiter = exs_listen_match(listen, &w))) {
 		child = exs_child_alloc(listen->sk, w);
 		if (child) {
-			exs_count(accepts, 1);
+			exs_count(exs_net(sock_net(listen->sk)), accepts, 1);
 			waiter->fn(waiter, 0, child);
 			continue;
 		}
@@ -428,7 +462,7 @@ struct sock *exs_listen_accept(struct sock *sk, bool nonblock)
 		return ERR_CAST(w);
 	child = exs_child_alloc(sk, w);
 	if (child) {
-		exs_count(accepts, 1);
+		exs_count(exs_net(sock_net(listen->sk)), accepts, 1);
 		return child;
 	}
 	exs_listen_put_back(listen, w);
@@ -496,6 +530,7 @@ static void exs_listen_drop_all(struct exs_listen *listen)
 	list_splice_tail_init(&listen->pending, &all);
 	list_splice_tail_init(&listen->ready, &all);
 	listen->count = 0;
+	listen->half_open = 0;
 	spin_unlock(&listen->lock);
 	list_for_each_entry_safe(w, next, &all, node)
 		exs_waiting_drop(w);

@@ -7,13 +7,13 @@
 
 #include "../transport/verbs.h"
 #include "core.h"
-#include "stats.h"
+#include "net.h"
 
 static const struct exs_floor {
 	int (*init)(void);
 	void (*exit)(void);
 } exs_floors[] = {
-	{ exs_stats_init,  exs_stats_exit },
+	{ exs_net_init,    exs_net_exit },
 	{ exs_conn_init,   exs_conn_exit },
 	{ exs_sock_init,   exs_sock_exit },
 	{ exs_sysctl_init, exs_sysctl_exit },

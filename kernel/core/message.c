@@ -147,13 +147,13 @@ bool exs_message_kept(const struct exs_conn *conn)
 	return exs_message_unclaimed(conn);
 }
 
-static struct exs_kept *exs_pull_alloc(u32 len)
+static struct exs_kept *exs_pull_alloc(struct exs_conn *conn, u32 len)
 {
 	struct exs_kept *kept = kzalloc(sizeof(*kept), GFP_KERNEL_ACCOUNT);
 
 	if (!kept)
 		return NULL;
-	kept->x = exs_kbuf_alloc(len, GFP_KERNEL_ACCOUNT | __GFP_ZERO);
+	kept->x = exs_kbuf_alloc(conn, len, GFP_KERNEL_ACCOUNT | __GFP_ZERO);
 	if (!kept->x) {
 		kfree(kept);
 		return NULL;
@@ -187,7 +187,7 @@ static int exs_message_pull(struct exs_conn *conn, size_t len)
 	lockdep_assert_held(&conn->lock);
 	conn->pulling = true;
 	spin_unlock(&conn->lock);
-	kept = exs_pull_alloc(len);
+	kept = exs_pull_alloc(conn, len);
 	if (kept) {
 		/* Small ones behind it may come before it has been handed over. */
 		spin_lock(&conn->lock);

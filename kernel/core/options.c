@@ -79,7 +79,7 @@ static int exs_rcvbuf_ring(const struct sock *sk)
 {
 	int size = READ_ONCE(sk->sk_rcvbuf) / 2;
 
-	size = min(size, READ_ONCE(exs_sysctl_ring_size));
+	size = min(size, exs_sysctl(exs_net(sock_net(sk)), ring_size));
 	return roundup_pow_of_two(clamp_t(int, size, PAGE_SIZE, EXS_VERBS_RING_MAX));
 }
 
@@ -104,14 +104,14 @@ static int exs_option_find(const struct exs_sock *xs, int name)
 }
 
 /* The kernel's memory: one may have less than the administrator gives, not more. */
-static int exs_option_ring(int *value)
+static int exs_option_ring(const struct exs_net *xn, int *value)
 {
 	if (!*value)
 		return 0;
 	if (*value < PAGE_SIZE)
 		return -EINVAL;
 	*value = roundup_pow_of_two(*value);
-	if (*value > READ_ONCE(exs_sysctl_ring_size) && !capable(CAP_NET_ADMIN))
+	if (*value > exs_sysctl(xn, ring_size) && !capable(CAP_NET_ADMIN))
 		return -EPERM;
 	return 0;
 }
@@ -126,14 +126,14 @@ static int exs_option_cpu(int cpu)
 	return 0;
 }
 
-static int exs_option_check(int name, int *value)
+static int exs_option_check(const struct exs_net *xn, int name, int *value)
 {
 	const struct exs_option_def *def = &exs_option_defs[name];
 
 	if (*value < def->min || *value > def->max)
 		return -EINVAL;
 	if (name == EXS_SO_RING)
-		return exs_option_ring(value);
+		return exs_option_ring(xn, value);
 	if (name == EXS_SO_CPU && *value >= 0)
 		return exs_option_cpu(*value);
 	return 0;
@@ -154,12 +154,13 @@ static struct exs_conn *exs_option_conn(struct exs_sock *xs)
 /* op_lock: no connection is about to be made with the old value. */
 int exs_set_option(struct exs_sock *xs, int name, int value)
 {
+	const struct exs_net *xn = exs_net(sock_net(&xs->sk));
 	struct exs_conn *conn;
 	int err;
 
 	if (name == EXS_SO_RECV_ORDERED)
 		return 0;
-	err = exs_option_find(xs, name) ?: exs_option_check(name, &value);
+	err = exs_option_find(xs, name) ?: exs_option_check(xn, name, &value);
 	if (err)
 		return err;
 	name = array_index_nospec(name, EXS_SO_MAX + 1);
@@ -201,7 +202,7 @@ int exs_get_option(struct exs_sock *xs, int name, int *value)
 		*value = options.value[name];
 	}
 	if (name == EXS_SO_RING && *value == EXS_RING_DEFAULT)
-		*value = READ_ONCE(exs_sysctl_ring_size);
+		*value = exs_sysctl(exs_net(sock_net(&xs->sk)), ring_size);
 	return 0;
 }
 

@@ -30,7 +30,7 @@ static void exs_run_fail(struct exs_conn *conn, int err)
 
 #define EXS_REPORT(stat, counter) do {						\
 	if (now->stat != old->stat) {						\
-		exs_count(counter, now->stat - old->stat);			\
+		exs_count(conn->xn, counter, now->stat - old->stat);			\
 		old->stat = now->stat;						\
 	}									\
 } while (0)
@@ -86,7 +86,7 @@ static void exs_run_transmit(struct exs_conn *conn)
 			break;
 	}
 	if (err) {
-		exs_count(resets_transport, 1);
+		exs_count(conn->xn, resets_transport, 1);
 		exs_run_fail(conn, EIO);
 	}
 }
@@ -104,7 +104,7 @@ static void exs_run_ring(struct exs_conn *conn)
 	    conn->state != EXS_CONN_UP)
 		return;
 	if (size == EXS_RING_DEFAULT)
-		size = READ_ONCE(exs_sysctl_ring_size);
+		size = exs_sysctl(conn->xn, ring_size);
 	WRITE_ONCE(conn->options.value[EXS_SO_RING], size);
 	conn->ring_made = true;
 	conn->users++;
@@ -112,7 +112,7 @@ static void exs_run_ring(struct exs_conn *conn)
 
 	mem = __vmalloc(size, GFP_KERNEL_ACCOUNT | __GFP_ZERO | __GFP_NOWARN);
 	if (mem) {
-		exs_live(rings, 1);
+		exs_live(conn->xn, rings, 1);
 		conn->ring_mem = mem;
 		err = conn->ep->ops->map_ring(conn->ep, mem, size);
 	}
@@ -413,7 +413,7 @@ static void exs_run_revokes(struct exs_conn *conn)
 		exs_conn_put(conn);	/* not the last: our caller's */
 	if (waits && (!conn->revoking || conn->revokes != e->stats.revokes ||
 		      conn->revoke_rp != e->rp)) {
-		patience = msecs_to_jiffies(READ_ONCE(exs_sysctl_stall_timeout));
+		patience = msecs_to_jiffies(exs_sysctl(conn->xn, stall_timeout));
 		conn->revokes = e->stats.revokes;
 		conn->revoke_rp = e->rp;
 		conn->revoke_by = jiffies + patience;
@@ -506,7 +506,7 @@ void exs_conn_fin_delivered(struct exs_conn *conn)
 void exs_conn_invalidated(struct exs_conn *conn, struct exs_xfer *x)
 {
 	lockdep_assert_held(&conn->lock);
-	exs_count(invalidations, 1);
+	exs_count(conn->xn, invalidations, 1);
 	x->invalidating = false;
 }
 

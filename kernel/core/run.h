@@ -66,13 +66,14 @@ bool exs_conn_flushed(const struct exs_conn *conn);
 
 /**
  * exs_kbuf_alloc() - a transfer whose memory is the kernel's own
+ * @conn: whose
  * @len: bytes, 0 to EXS_MESSAGE_MAX
  * @gfp: of its pages; __GFP_ZERO if a peer is to fill them, who may not do so
  *
  * Charged to the calling task's memory cgroup. Sleeps.
  * Return: the transfer, x->iter not set, or NULL.
  */
-struct exs_xfer *exs_kbuf_alloc(size_t len, gfp_t gfp);
+struct exs_xfer *exs_kbuf_alloc(struct exs_conn *conn, size_t len, gfp_t gfp);
 void exs_kbuf_free(struct exs_xfer *x);
 /* An iterator over its first @len bytes. @direction: ITER_SOURCE, ITER_DEST. */
 void exs_kbuf_iter(struct exs_xfer *x, unsigned int direction, struct iov_iter *iter,

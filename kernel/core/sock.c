@@ -63,7 +63,7 @@ static void exs_sock_destruct(struct sock *sk)
 	if (xs->listen)
 		exs_listen_free(xs->listen);
 	skb_queue_purge(&sk->sk_error_queue);
-	exs_live(sockets, -1);
+	exs_live(exs_net(sock_net(sk)), sockets, -1);
 }
 
 /* SO_SNDBUF was set. lock_sock held. */
@@ -99,7 +99,7 @@ struct sock *exs_sock_alloc(struct net *net, struct socket *sock, int type, int 
 	INIT_LIST_HEAD(&xs->closers);
 	exs_options_init(&xs->options);
 	INIT_WORK(&xs->attempt_work, exs_attempt_work);
-	exs_live(sockets, 1);
+	exs_live(exs_net(sock_net(sk)), sockets, 1);
 	return sk;
 }
 

@@ -8,6 +8,7 @@
 #include <net/sock.h>
 
 #include "conn.h"
+#include "net.h"
 #include "options.h"
 
 struct exs_listen;
@@ -201,12 +202,13 @@ int exs_feed_start(struct exs_conn *conn, struct kiocb *iocb);
 int exs_aio_read(struct exs_conn *conn, struct sock *sk, struct msghdr *msg, size_t len);
 
 /*
- * sendmsg() with MSG_ZEROCOPY and the caller's msg_ubuf: a send of the next @len
+ * sendmsg() with MSG_ZEROCOPY and the caller's msg_ubuf: a send by @conn of the next @len
  * bytes from the pages that they lie in, x->done not set. They stay, and so does the
  * reference on the ubuf, which tells the caller that they need no longer, until
  * exs_zerocopy_free(). Sleeps. Return: NULL: they have to be copied.
  */
-struct exs_xfer *exs_zerocopy_alloc(const struct msghdr *msg, size_t len);
+struct exs_xfer *exs_zerocopy_alloc(struct exs_conn *conn, const struct msghdr *msg,
+				    size_t len);
 void exs_zerocopy_free(struct exs_xfer *x);
 
 /* Cancel a transfer of this socket by its kiocb. 0 or -ENOENT. */
@@ -248,11 +250,11 @@ void exs_async_exit(void);
 int exs_async_ioctl(struct socket *sock, unsigned int cmd, void __user *arg);
 
 /*
- * Per-user caps (core/limits.c): charged to the calling task's user.
+ * Per-user caps (core/limits.c): charged to the calling task's user, and to those above.
  */
 enum exs_limit { EXS_LIMIT_CONNS, EXS_LIMIT_QUEUES, EXS_LIMIT_PAGES, EXS_LIMIT_MAX };
-/* Return: 0 and *user (a reference), or -ENOBUFS when the cap is reached (a
- * counter and a rate-limited log line name the sysctl).
+/* Return: 0 and *user (a reference), or -ENOBUFS when a cap is reached (a
+ * counter names it).
  */
 int exs_limit_charge(enum exs_limit what, long n, struct exs_user **user);
 void exs_limit_uncharge(enum exs_limit what, long n, struct exs_user *user);
@@ -290,16 +292,5 @@ void exs_turn_end(struct exs_user *user);
  * its work is to begin once more. Or NULL.
  */
 struct exs_turn *exs_turn_next(struct exs_user *user);
-
-/* sysctl net.exs.* (core/sysctl.c) */
-extern int exs_sysctl_enabled;
-extern int exs_sysctl_ring_size;	/* bytes, a power of two times PAGE_SIZE */
-extern int exs_sysctl_connect_timeout;	/* ms */
-extern int exs_sysctl_handshake_timeout;/* ms */
-extern int exs_sysctl_stall_timeout;	/* ms */
-extern int exs_sysctl_linger;		/* ms: most an orphan may take */
-extern int exs_sysctl_max_orphans;
-extern int exs_sysctl_sndbuf;		/* bytes of plain sends not yet sent */
-extern int exs_sysctl_direct_min;	/* smallest receive that is advertised */
 
 #endif

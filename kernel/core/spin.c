@@ -61,7 +61,7 @@ void exs_conn_spin(struct exs_conn *conn, const struct wait_queue_entry *wait, l
 	}
 	exs_spin_end(conn, &spin);
 	if (!exs_spin_woken(wait))
-		exs_count(busy_given_up, 1);
+		exs_count(conn->xn, busy_given_up, 1);
 	if (most != MAX_SCHEDULE_TIMEOUT)
 		*timeo = most - min(most, jiffies - began);
 }

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * /proc/net/exs: live objects ("live_NAME N"), then events ("NAME N").
+ * /proc/net/exs: live objects ("live_NAME N"), then events ("NAME N"), of the network
+ * namespace that it is read in. Each processor counts by itself, and the reader adds
+ * up: one that was counted on one processor may be taken back on another.
  */
 #include <linux/proc_fs.h>
 #include <linux/seq_file.h>
+#include <linux/seq_file_net.h>
 #include <net/net_namespace.h>
 
 #include "stats.h"
-
-atomic_long_t exs_live_counts[EXS_LIVE_MAX];
-atomic_long_t exs_counts[EXS_COUNT_MAX];
 
 /* Names in the order of the enums, each with its end: X of the same tables. */
 #define X(name) #name "\0"
@@ -18,27 +18,48 @@ static const char exs_count_names[] = EXS_COUNT_TABLE(X);
 #undef X
 
 static void exs_stats_print(struct seq_file *m, const char *prefix, const char *names,
-			    const atomic_long_t *values, unsigned int n)
+			    const long *values, unsigned int n)
 {
 	for (; n; n--, values++, names += strlen(names) + 1)
-		seq_printf(m, "%s%s %ld\n", prefix, names, atomic_long_read(values));
+		seq_printf(m, "%s%s %ld\n", prefix, names, *values);
+}
+
+static void exs_stats_add(struct exs_counters *sum, const struct exs_counters *one)
+{
+	int i;
+
+	for (i = 0; i < EXS_LIVE_MAX; i++)
+		sum->live[i] += READ_ONCE(one->live[i]);
+	for (i = 0; i < EXS_COUNT_MAX; i++)
+		sum->count[i] += READ_ONCE(one->count[i]);
 }
 
 static int exs_stats_show(struct seq_file *m, void *v)
 {
-	exs_stats_print(m, "live_", exs_live_names, exs_live_counts, EXS_LIVE_MAX);
-	exs_stats_print(m, "", exs_count_names, exs_counts, EXS_COUNT_MAX);
+	struct exs_net *xn = exs_net(seq_file_single_net(m));
+	struct exs_counters sum = {};
+	int cpu;
+
+	for_each_possible_cpu(cpu)
+		exs_stats_add(&sum, per_cpu_ptr(xn->counters, cpu));
+	exs_stats_print(m, "live_", exs_live_names, sum.live, EXS_LIVE_MAX);
+	exs_stats_print(m, "", exs_count_names, sum.count, EXS_COUNT_MAX);
 	return 0;
 }
 
-int exs_stats_init(void)
+int exs_stats_net_init(struct exs_net *xn)
 {
-	if (!proc_create_single("exs", 0444, init_net.proc_net, exs_stats_show))
+	xn->counters = alloc_percpu(struct exs_counters);
+	if (!xn->counters)
 		return -ENOMEM;
-	return 0;
+	if (proc_create_net_single("exs", 0444, xn->net->proc_net, exs_stats_show, NULL))
+		return 0;
+	free_percpu(xn->counters);
+	return -ENOMEM;
 }
 
-void exs_stats_exit(void)
+void exs_stats_net_exit(struct exs_net *xn)
 {
-	remove_proc_entry("exs", init_net.proc_net);
+	remove_proc_entry("exs", xn->net->proc_net);
+	free_percpu(xn->counters);
 }

@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
  * What is counted: live objects, and every decision that refuses, retries,
- * falls back or resets. One row each; /proc/net/exs prints them by name.
+ * falls back or resets. One row each; /proc/net/exs prints them by name. The network
+ * namespace that counts is that of the socket, or of whoever made the object: net.h.
  */
 #ifndef EXS_CORE_STATS_H
 #define EXS_CORE_STATS_H
 
-#include <linux/atomic.h>
+#include <linux/percpu.h>
+
+#include "net.h"
 
 /* Live objects: all zero when nobody uses the module. */
 #define EXS_LIVE_TABLE(X)	\
@@ -56,6 +59,7 @@
 	X(connect_refused)	\
 	X(connect_timeout)	\
 	X(reject_backlog)	\
+	X(reject_half_open)	\
 	X(reject_hello)		\
 	X(reject_limit)		\
 	X(reject_disabled)	\
@@ -99,14 +103,15 @@ enum exs_live { EXS_LIVE_TABLE(X) EXS_LIVE_MAX };
 enum exs_count { EXS_COUNT_TABLE(X) EXS_COUNT_MAX };
 #undef X
 
-extern atomic_long_t exs_live_counts[EXS_LIVE_MAX];
-extern atomic_long_t exs_counts[EXS_COUNT_MAX];
+/* What one processor has counted in one network namespace; only sums mean anything. */
+struct exs_counters {
+	long live[EXS_LIVE_MAX];
+	long count[EXS_COUNT_MAX];
+};
 
-/* Any context. exs_live(ops, 1), exs_live(ops, -1), exs_count(revokes, 1) */
-#define exs_live(name, n)	atomic_long_add((n), &exs_live_counts[EXS_LIVE_##name])
-#define exs_count(name, n)	atomic_long_add((n), &exs_counts[EXS_COUNT_##name])
-
-int exs_stats_init(void);	/* creates /proc/net/exs */
-void exs_stats_exit(void);
+/* Any context. @xn: struct exs_net. exs_live(xn, ops, -1), exs_count(xn, revokes, 1) */
+#define exs_live(xn, name, n)	exs_count_at(xn, live[EXS_LIVE_##name], n)
+#define exs_count(xn, name, n)	exs_count_at(xn, count[EXS_COUNT_##name], n)
+#define exs_count_at(xn, at, n)	this_cpu_add((xn)->counters->at, (long)(n))
 
 #endif

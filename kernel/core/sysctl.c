@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * sysctl net.exs.*, of the whole machine (initial network namespace).
+ * sysctl net.exs.*, of each network namespace. A new one begins with what the initial
+ * one has. The initial one's "enabled" and caps ("max_*") hold in all of them: another
+ * can only be stricter.
  *
  *	enabled            0: no new sockets, no incoming connections; what is
  *	                   connected stays
@@ -14,18 +16,21 @@
  *	linger             ms that a closed socket's connection may still take to
  *	                   deliver what was sent; then it is reset
  *	max_orphans        such connections at one time; more are reset at once
+ *	max_half_open      hand-shakes under way at one listener, besides its backlog
  *	sndbuf             bytes of plain sends that a socket buffers
  *	direct_min         the smallest asynchronous receive that is offered to
  *	                   the peer for direct transfer
- *	max_user_conns     connections of one user: connecting, connected, and not
- *	                   yet accepted
+ *	max_user_conns     connections of one user (limits.c): connecting, connected,
+ *	                   not yet accepted
  *	max_user_queues    event queues of one user
  *	max_user_pages     pages that one user may have pinned, besides
  *	                   RLIMIT_MEMLOCK
- *	max_user_workers   files of one user that are being read for sends
+ *	max_user_workers   files of one user that are being read for sends; the initial
+ *	                   namespace's only
  */
 #include <linux/log2.h>
 #include <linux/mm.h>
+#include <linux/slab.h>
 #include <linux/sysctl.h>
 #include <linux/workqueue.h>
 #include <net/net_namespace.h>
@@ -34,19 +39,8 @@
 #include "../transport/verbs.h"
 #include "core.h"
 #include "limits.h"
+#include "net.h"
 
-int exs_sysctl_enabled = 1;
-int exs_sysctl_ring_size = 256 << 10;
-int exs_sysctl_connect_timeout = 15 * 1000;
-int exs_sysctl_handshake_timeout = 10 * 1000;
-int exs_sysctl_stall_timeout = 20 * 1000;
-int exs_sysctl_linger = 30 * 1000;
-int exs_sysctl_max_orphans = 1024;
-int exs_sysctl_sndbuf = 256 << 10;
-int exs_sysctl_direct_min = 4096;
-int exs_sysctl_max_user_conns = 4096;
-int exs_sysctl_max_user_queues = 1024;
-int exs_sysctl_max_user_pages;		/* exs_sysctl_init() */
 int exs_sysctl_max_user_workers = 64;
 
 static int exs_int_max = INT_MAX;
@@ -63,60 +57,114 @@ static int exs_sysctl_ring(EXS_CTL_TABLE *table, int write, void *buffer,
 			   size_t *lenp, loff_t *ppos)
 {
 	struct ctl_table copy = *table;
-	int size = READ_ONCE(exs_sysctl_ring_size);
+	int *ring_size = table->data;
+	int size = READ_ONCE(*ring_size);
 	int err;
 
 	copy.data = &size;
 	err = proc_dointvec_minmax(&copy, write, buffer, lenp, ppos);
 	if (!err && write)
-		WRITE_ONCE(exs_sysctl_ring_size, roundup_pow_of_two(size));
+		WRITE_ONCE(*ring_size, roundup_pow_of_two(size));
 	return err;
 }
 
-#define EXS_SYSCTL_INT(name, min, max) {				\
-	.procname	= #name,					\
-	.data		= &exs_sysctl_##name,				\
-	.maxlen		= sizeof(int),					\
-	.mode		= 0644,						\
-	.proc_handler	= proc_dointvec_minmax,				\
-	.extra1		= (min),					\
-	.extra2		= (max),					\
+/* .data becomes an address in each namespace's copy. */
+#define EXS_SYSCTL(name, min, max, handler) {					\
+	.procname	= #name,						\
+	.data		= (void *)offsetof(struct exs_net, sysctl.name),	\
+	.maxlen		= sizeof(int),						\
+	.mode		= 0644,							\
+	.proc_handler	= (handler),						\
+	.extra1		= (min),						\
+	.extra2		= (max),						\
 }
+#define EXS_SYSCTL_INT(name, min, max) \
+	EXS_SYSCTL(name, min, max, proc_dointvec_minmax)
 
 /* The empty entry at the end is for kernels that look for it. */
-static struct ctl_table exs_sysctl_table[] = {
+static const struct ctl_table exs_sysctl_table[] = {
 	EXS_SYSCTL_INT(enabled, SYSCTL_ZERO, SYSCTL_ONE),
-	{
-		.procname	= "ring_size",
-		.data		= &exs_sysctl_ring_size,
-		.maxlen		= sizeof(int),
-		.mode		= 0644,
-		.proc_handler	= exs_sysctl_ring,
-		.extra1		= &exs_ring_min,
-		.extra2		= &exs_ring_max,
-	},
+	EXS_SYSCTL(ring_size, &exs_ring_min, &exs_ring_max, exs_sysctl_ring),
 	EXS_SYSCTL_INT(connect_timeout, &exs_ms_min, &exs_ms_max),
 	EXS_SYSCTL_INT(handshake_timeout, &exs_ms_min, &exs_ms_max),
 	EXS_SYSCTL_INT(stall_timeout, &exs_ms_min, &exs_ms_max),
 	EXS_SYSCTL_INT(linger, SYSCTL_ZERO, &exs_ms_max),
 	EXS_SYSCTL_INT(max_orphans, SYSCTL_ZERO, &exs_int_max),
+	EXS_SYSCTL_INT(max_half_open, SYSCTL_ONE, &exs_int_max),
 	EXS_SYSCTL_INT(sndbuf, &exs_sndbuf_min, &exs_sndbuf_max),
 	EXS_SYSCTL_INT(direct_min, SYSCTL_ZERO, &exs_direct_max),
 	EXS_SYSCTL_INT(max_user_conns, SYSCTL_ZERO, &exs_int_max),
 	EXS_SYSCTL_INT(max_user_queues, SYSCTL_ZERO, &exs_int_max),
 	EXS_SYSCTL_INT(max_user_pages, SYSCTL_ZERO, &exs_int_max),
-	EXS_SYSCTL_INT(max_user_workers, SYSCTL_ONE, &exs_workers_max),
+	{ }
+};
+
+/* Of the whole machine: only the initial namespace has them. */
+static struct ctl_table exs_sysctl_machine_table[] = {
+	{
+		.procname	= "max_user_workers",
+		.data		= &exs_sysctl_max_user_workers,
+		.maxlen		= sizeof(int),
+		.mode		= 0644,
+		.proc_handler	= proc_dointvec_minmax,
+		.extra1		= SYSCTL_ONE,
+		.extra2		= &exs_workers_max,
+	},
 	{ }
 };
 
 static struct ctl_table_header *exs_sysctl_header;
 
+static void exs_sysctl_defaults(struct exs_sysctls *s)
+{
+	*s = (struct exs_sysctls) {
+		.enabled		= 1,
+		.ring_size		= 256 << 10,
+		.connect_timeout	= 15 * 1000,
+		.handshake_timeout	= 10 * 1000,
+		.stall_timeout		= 20 * 1000,
+		.linger			= 30 * 1000,
+		.max_orphans		= 1024,
+		.max_half_open		= 1024,
+		.sndbuf			= 256 << 10,
+		.direct_min		= 4096,
+		.max_user_conns		= 4096,
+		.max_user_queues	= 1024,
+		/* Half of memory: RLIMIT_MEMLOCK is per process, this is per user. */
+		.max_user_pages		= min_t(unsigned long, totalram_pages() / 2, INT_MAX),
+	};
+}
+
+int exs_sysctl_net_init(struct exs_net *xn)
+{
+	int i, n = ARRAY_SIZE(exs_sysctl_table) - 1;
+
+	if (net_eq(xn->net, &init_net))
+		exs_sysctl_defaults(&xn->sysctl);
+	else
+		xn->sysctl = exs_net(&init_net)->sysctl;
+	xn->table = kmemdup(exs_sysctl_table, sizeof(exs_sysctl_table), GFP_KERNEL_ACCOUNT);
+	if (!xn->table)
+		return -ENOMEM;
+	for (i = 0; i < n; i++)
+		xn->table[i].data = (void *)xn + (unsigned long)xn->table[i].data;
+	xn->header = register_net_sysctl_sz(xn->net, "net/exs", xn->table, n);
+	if (xn->header)
+		return 0;
+	kfree(xn->table);
+	return -ENOMEM;
+}
+
+void exs_sysctl_net_exit(struct exs_net *xn)
+{
+	unregister_net_sysctl_table(xn->header);
+	kfree(xn->table);
+}
+
 int exs_sysctl_init(void)
 {
-	/* Half of memory: RLIMIT_MEMLOCK is per process, this is per user. */
-	exs_sysctl_max_user_pages = min_t(unsigned long, totalram_pages() / 2, INT_MAX);
-	exs_sysctl_header = register_net_sysctl_sz(&init_net, "net/exs", exs_sysctl_table,
-						   ARRAY_SIZE(exs_sysctl_table) - 1);
+	exs_sysctl_header = register_net_sysctl_sz(&init_net, "net/exs",
+						   exs_sysctl_machine_table, 1);
 	return exs_sysctl_header ? 0 : -ENOMEM;
 }
 

@@ -214,7 +214,7 @@ static void exs_verbs_nudge(struct exs_verbs_ep *v)
 	spin_unlock(&conn->lock);
 	if (heard)
 		return;
-	exs_count(greetings_again, 1);
+	exs_count(v->ep.conn->xn, greetings_again, 1);
 	exs_conn_run(conn);
 	exs_verbs_nudge_later(v);
 }
@@ -229,7 +229,7 @@ int exs_verbs_open(struct exs_verbs_ep *v)
 	int err;
 
 	if (!v->greeted) {
-		exs_count(reject_hello, 1);
+		exs_count(v->ep.conn->xn, reject_hello, 1);
 		return -EPROTO;
 	}
 	exs_verbs_addresses(v);
@@ -320,7 +320,7 @@ static void exs_verbs_lost(struct exs_verbs_ep *v)
 	if (!exs_verbs_awaits_acks(v))
 		exs_conn_lost(v->ep.conn, READ_ONCE(v->lost_err));
 	else if (queue_delayed_work(exs_verbs_wq, &v->timer, EXS_VERBS_PARTING / 2))
-		exs_count(acks_awaited, 1);
+		exs_count(v->ep.conn->xn, acks_awaited, 1);
 }
 
 void exs_verbs_cm_work(struct work_struct *work)
@@ -347,9 +347,9 @@ void exs_verbs_timer(struct work_struct *work)
 		return;
 	}
 	if (exs_verbs_is(v, EXS_VERBS_ACTIVE))
-		exs_count(connect_timeout, 1);
+		exs_count(v->ep.conn->xn, connect_timeout, 1);
 	else
-		exs_count(handshake_timeout, 1);
+		exs_count(v->ep.conn->xn, handshake_timeout, 1);
 	exs_conn_lost(v->ep.conn, ETIMEDOUT);
 }
 
@@ -421,7 +421,7 @@ int exs_verbs_conn_event(struct rdma_cm_id *id, struct rdma_cm_event *ev)
 		break;
 	case RDMA_CM_EVENT_DEVICE_REMOVAL:
 		/* The teardown destroys the identifier; the CM waits for that. */
-		exs_count(resets_device, 1);
+		exs_count(v->ep.conn->xn, resets_device, 1);
 		exs_conn_lost(conn, ENETDOWN);
 		break;
 	default:

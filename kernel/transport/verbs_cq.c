@@ -45,7 +45,7 @@ static void exs_verbs_cq_queue(struct exs_verbs_ep *v, unsigned long delay)
 	else
 		queued = !mod_delayed_work_on(cpu, exs_verbs_cq_wq, work, 0);
 	if (queued && cpu != WORK_CPU_UNBOUND)
-		exs_count(cq_placed, 1);
+		exs_count(v->ep.conn->xn, cq_placed, 1);
 	preempt_enable();
 }
 
@@ -99,11 +99,11 @@ static int exs_wc_errno(const struct exs_verbs_ep *v, enum ib_wc_status status)
  * What it means that nothing could be posted. siw refuses when the peer has gone
  * already, which we are about to hear: that is a 0 as above.
  */
-int exs_verbs_post_errno(int err)
+int exs_verbs_post_errno(const struct exs_verbs_ep *v, int err)
 {
 	if (err == -ENOTCONN)
 		return 0;
-	exs_count(resets_transport, 1);
+	exs_count(v->ep.conn->xn, resets_transport, 1);
 	return -EIO;
 }
 
@@ -111,7 +111,7 @@ int exs_verbs_post_errno(int err)
 void exs_verbs_wc_error(struct exs_verbs_ep *v, const struct ib_wc *wc)
 {
 	if (!v->failed && wc->status != IB_WC_WR_FLUSH_ERR) {
-		exs_count(resets_transport, 1);
+		exs_count(v->ep.conn->xn, resets_transport, 1);
 		pr_debug("exs: completion: %s (0x%x)\n",
 			 ib_wc_status_msg(wc->status), wc->vendor_err);
 	}
@@ -156,7 +156,7 @@ void exs_verbs_recv_done(struct ib_cq *cq, struct ib_wc *wc)
 	}
 	err = exs_verbs_post_recv(v, i);
 	if (err) {
-		exs_verbs_fail(v, -exs_verbs_post_errno(err));
+		exs_verbs_fail(v, -exs_verbs_post_errno(v, err));
 		return;
 	}
 	exs_conn_reposted(v->ep.conn);
@@ -339,6 +339,6 @@ int exs_verbs_poll_some(struct exs_ep *ep)
 	if (!n)
 		return 0;
 	exs_verbs_drained_batch(v);
-	exs_count(busy_completions, n);
+	exs_count(v->ep.conn->xn, busy_completions, n);
 	return n;
 }

@@ -99,7 +99,7 @@ struct exs_verbs_ep *exs_verbs_alloc(struct exs_conn *conn, struct rdma_cm_id *i
 	exs_verbs_set_id(v, id);
 	exs_verbs_init_work(v);
 	exs_verbs_init_queues(v);
-	exs_live(endpoints, 1);
+	exs_live(conn->xn, endpoints, 1);
 	atomic_inc(&exs_verbs_count);
 	return v;
 }
@@ -107,8 +107,10 @@ struct exs_verbs_ep *exs_verbs_alloc(struct exs_conn *conn, struct rdma_cm_id *i
 /* No identifier, no resources, not published any more. */
 void exs_verbs_free(struct exs_verbs_ep *v)
 {
+	struct exs_conn *conn = v->ep.conn;
+
 	kmem_cache_free(exs_verbs_cache, v);
-	exs_live(endpoints, -1);
+	exs_live(conn->xn, endpoints, -1);
 	if (atomic_dec_and_test(&exs_verbs_count))
 		wake_up(&exs_verbs_gone);
 }

@@ -11,9 +11,9 @@
 #include "core/stats.h"
 #include "verbs_internal.h"
 
-static struct ib_sge exs_verbs_inline_sge(const void *buf, u32 len)
+static struct ib_sge exs_verbs_inline_sge(const struct exs_verbs_ep *v, const void *buf, u32 len)
 {
-	exs_count(inline_tx_bytes, len);
+	exs_count(v->ep.conn->xn, inline_tx_bytes, len);
 	return (struct ib_sge) { .addr = (uintptr_t)buf, .length = len };
 }
 
@@ -34,7 +34,7 @@ int exs_verbs_send_inline(struct exs_verbs_ep *v, struct exs_verbs_slot *slot,
 		return -EINVAL;
 	if (len && exs_xfer_get(exs_snd_xfer(tx->snd), tx->offset, buf + header, len))
 		return -EFAULT;
-	sge = exs_verbs_inline_sge(buf, header + len);
+	sge = exs_verbs_inline_sge(v, buf, header + len);
 	slot->fin = tx->msg.type == EXS_MSG_FIN;
 	return exs_verbs_post_wr(v, slot, &wr, true);
 }
@@ -49,7 +49,7 @@ int exs_verbs_write_inline(struct exs_verbs_ep *v, struct exs_verbs_slot *slot,
 		return -EINVAL;
 	if (exs_xfer_get(exs_snd_xfer(tx->snd), tx->offset + done, buf, len))
 		return -EFAULT;
-	wr->wr.sg_list[0] = exs_verbs_inline_sge(buf, len);
+	wr->wr.sg_list[0] = exs_verbs_inline_sge(v, buf, len);
 	wr->wr.num_sge = 1;
 	wr->wr.send_flags = IB_SEND_INLINE;
 	return exs_verbs_post_wr(v, slot, &wr->wr, last);

@@ -376,7 +376,7 @@ void exs_verbs_poll(struct exs_verbs_ep *v);
 int exs_verbs_poll_some(struct exs_ep *ep);
 int exs_verbs_drain_all(struct exs_ep *ep);
 void exs_verbs_fail(struct exs_verbs_ep *v, int err);
-int exs_verbs_post_errno(int err);
+int exs_verbs_post_errno(const struct exs_verbs_ep *v, int err);
 void exs_verbs_wc_error(struct exs_verbs_ep *v, const struct ib_wc *wc);
 
 /* Whether @wc is an error, which then ends the connection; conn->lock held. */

@@ -177,7 +177,7 @@ static int exs_verbs_request(struct exs_verbs_listener *l, struct rdma_cm_id *id
 
 	id->context = NULL;
 	if (exs_wire_get_hello(param->private_data, param->private_data_len, &hello)) {
-		exs_count(reject_hello, 1);
+		exs_count(exs_net(l->net), reject_hello, 1);
 		return exs_verbs_refuse(id);
 	}
 	conn = exs_listen_request(l->listen, &hello);
@@ -190,7 +190,7 @@ static int exs_verbs_request(struct exs_verbs_listener *l, struct rdma_cm_id *id
 		return exs_verbs_refuse(id);
 	}
 	queue_delayed_work(exs_verbs_wq, &v->timer,
-			   msecs_to_jiffies(READ_ONCE(exs_sysctl_handshake_timeout)));
+			   msecs_to_jiffies(exs_sysctl(conn->xn, handshake_timeout)));
 	exs_verbs_note(v, EXS_VERBS_DO_ACCEPT);
 	return 0;
 }
@@ -203,7 +203,7 @@ static int exs_verbs_listen_event(struct rdma_cm_id *id, struct rdma_cm_event *e
 	case RDMA_CM_EVENT_CONNECT_REQUEST:
 		return exs_verbs_request(l, id, &ev->param.conn);
 	case RDMA_CM_EVENT_DEVICE_REMOVAL:
-		exs_count(resets_device, 1);
+		exs_count(exs_net(l->net), resets_device, 1);
 		l->removed = true;
 		exs_verbs_renew_later(l, 0);
 		return 0;
@@ -266,7 +266,7 @@ static int exs_verbs_listen_again(struct exs_verbs_listener *l)
 		return -EOPNOTSUPP;
 	err = rdma_listen(l->id, l->backlog);
 	if (!err)
-		exs_count(listens_again, 1);
+		exs_count(exs_net(l->net), listens_again, 1);
 	return err;
 }
 

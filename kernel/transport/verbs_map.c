@@ -269,7 +269,7 @@ static int exs_verbs_copy_snd(struct exs_verbs_ep *v, struct exs_xfer *x)
 	if (err)
 		exs_verbs_drop_copy(x);
 	else
-		exs_count(scattered_sends, 1);
+		exs_count(v->ep.conn->xn, scattered_sends, 1);
 	return err;
 }
 
@@ -360,7 +360,7 @@ static int exs_verbs_copy_rcv(struct exs_verbs_ep *v, struct exs_xfer *x)
 /* Too many scraps for keys. */
 static int exs_verbs_map_scattered(struct exs_verbs_ep *v, struct exs_xfer *x)
 {
-	exs_count(scattered_recvs, 1);
+	exs_count(v->ep.conn->xn, scattered_recvs, 1);
 	if (v->ep.conn->socktype == EXS_WIRE_STREAM)
 		return -EMSGSIZE;
 	return exs_verbs_copy_rcv(v, x);

@@ -33,21 +33,21 @@ static struct exs_verbs_mr *exs_verbs_key_alloc(struct exs_verbs_ep *v)
 		return NULL;
 	mr = ib_alloc_mr(v->pd, IB_MR_TYPE_MEM_REG, v->key_pages);
 	if (IS_ERR(mr)) {
-		exs_count(mr_alloc_failed, 1);
+		exs_count(v->ep.conn->xn, mr_alloc_failed, 1);
 		kfree(key);
 		return NULL;
 	}
-	exs_live(mrs, 1);
+	exs_live(v->ep.conn->xn, mrs, 1);
 	key->mr = mr;
 	key->cqe.done = exs_verbs_inv_done;
 	return key;
 }
 
-static void exs_verbs_key_free(struct exs_verbs_mr *key)
+static void exs_verbs_key_free(struct exs_verbs_ep *v, struct exs_verbs_mr *key)
 {
 	/* Only the provider's own bugs can make it fail now. */
 	WARN_ON_ONCE(ib_dereg_mr(key->mr));
-	exs_live(mrs, -1);
+	exs_live(v->ep.conn->xn, mrs, -1);
 	kfree(key);
 }
 
@@ -113,7 +113,7 @@ undo:
 		struct exs_verbs_mr *key = list_first_entry(&keys, typeof(*key), link);
 
 		list_del(&key->link);
-		exs_verbs_key_free(key);
+		exs_verbs_key_free(v, key);
 	}
 	return -ENOBUFS;
 }
@@ -142,7 +142,7 @@ void exs_verbs_keys_free(struct exs_verbs_ep *v)
 		list_splice_init(&v->slots[i].stale, &v->keys_free);
 	list_splice_init(&v->ring_keys, &v->keys_free);
 	list_for_each_entry_safe(key, next, &v->keys_free, link)
-		exs_verbs_key_free(key);
+		exs_verbs_key_free(v, key);
 	INIT_LIST_HEAD(&v->keys_free);
 }
 
@@ -401,7 +401,7 @@ bool exs_verbs_invalidate(struct exs_ep *ep, struct exs_xfer *x)
 	list_for_each_entry(key, &map->mrs, link) {
 		err = exs_verbs_post_inv(v, key, list_is_last(&key->link, &map->mrs));
 		if (err) {
-			exs_verbs_note_lost(v, -exs_verbs_post_errno(err));
+			exs_verbs_note_lost(v, -exs_verbs_post_errno(v, err));
 			break;
 		}
 	}

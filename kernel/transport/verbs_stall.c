@@ -26,9 +26,9 @@
 #include "core/stats.h"
 #include "verbs_internal.h"
 
-static unsigned long exs_verbs_patience(void)
+static unsigned long exs_verbs_patience(const struct exs_verbs_ep *v)
 {
-	return msecs_to_jiffies(READ_ONCE(exs_sysctl_stall_timeout));
+	return msecs_to_jiffies(exs_sysctl(v->ep.conn->xn, stall_timeout));
 }
 
 /* There may be something to send. conn->lock held. */
@@ -39,7 +39,7 @@ void exs_verbs_watch(struct exs_verbs_ep *v)
 	v->progress = jiffies;
 	/* It may be queued already, for a keepalive. */
 	mod_delayed_work(exs_verbs_wq, &v->stall_work,
-			 min(exs_verbs_patience() / 2,
+			 min(exs_verbs_patience(v) / 2,
 			     exs_conn_keepalive(v->ep.conn) ?: ULONG_MAX));
 }
 
@@ -72,15 +72,15 @@ static void exs_verbs_probe(struct exs_verbs_ep *v)
 	int err = exs_verbs_post_probe(v);
 
 	if (err)
-		exs_verbs_note_lost(v, -exs_verbs_post_errno(err));
+		exs_verbs_note_lost(v, -exs_verbs_post_errno(v, err));
 	else
-		exs_count(stall_probes, 1);
+		exs_count(v->ep.conn->xn, stall_probes, 1);
 }
 
 /* Return: whether it has stalled; else it is looked at again while it has to. */
 static bool exs_verbs_look(struct exs_verbs_ep *v)
 {
-	unsigned long patience = exs_verbs_patience(), now = jiffies, wait, since;
+	unsigned long patience = exs_verbs_patience(v), now = jiffies, wait, since;
 	struct exs_conn *conn = v->ep.conn;
 
 	lockdep_assert_held(&conn->lock);
@@ -121,6 +121,6 @@ void exs_verbs_stall_work(struct work_struct *work)
 	spin_unlock(&conn->lock);
 	if (!stalled)
 		return;
-	exs_count(stall_timeout, 1);
+	exs_count(v->ep.conn->xn, stall_timeout, 1);
 	exs_conn_lost(conn, ETIMEDOUT);
 }

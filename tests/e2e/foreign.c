@@ -676,13 +676,12 @@ static void thousands(void)
 	static struct pair p[MOST];
 	static bool seen[MOST];
 	static char in[MOST];
-	const struct rlimit files = { 4 * MOST, 4 * MOST };
 	const int n = amount(MOST);
 	exs_qhandle_t q = queue_new(n);
 	long before;
 	int i;
 
-	must(setrlimit(RLIMIT_NOFILE, &files));
+	raise_limit(RLIMIT_NOFILE, 4 * MOST);
 	for (i = 0; i < n; i++)
 		kind_pair(i % 2 ? &kind_un_stream : &kind_udp, &p[i]);
 	before = threads();
@@ -814,11 +813,10 @@ static void credentials(void)
 	struct pipe_pair pipe = pipe_open();
 	struct shared s = { .q = queue_new(4), .said = pipe.wr };
 	struct iovec iov = { buf, sizeof(buf) };
-	struct rlimit lock = { 64 * MIB, 64 * MIB };
 	long n, left;
 	pid_t pid;
 
-	must(setrlimit(RLIMIT_MEMLOCK, &lock));
+	raise_limit(RLIMIT_MEMLOCK, 64 * MIB);
 	kind_pair(&kind_un_stream, &s.p);
 	set_int(s.p.s, SOL_SOCKET, SO_PASSCRED, 1);
 	pid = spawn(sender, &s);

@@ -698,14 +698,13 @@ static void other_sends(void *arg)
 static void others_files(void)
 {
 	enum { N = 600 };
-	const struct rlimit files = { 4 * N, 4 * N };
 	static struct flow f[N];
 	struct flow other;
 	exs_qhandle_t q;
 	struct guard g;
 	int i, asked;
 
-	must(setrlimit(RLIMIT_NOFILE, &files));
+	raise_limit(RLIMIT_NOFILE, 4 * N);
 	write_sysctl("max_user_pages", 1 << 20);
 	write_sysctl("max_user_workers", 64);
 	q = queue_new(N);

@@ -27,29 +27,47 @@ struct snapshot {
 
 static struct snapshot mark;
 
-/* Opened once, in the namespace where the program began: it is there that the file is. */
-static int counters_fd(void)
-{
-	static int fd = -1;
+/* The module counts in each network namespace: these are all that the tests use. */
+static int counters_fds[NAMESPACES_MAX], counters_count;
 
-	if (fd < 0)
-		fd = open("/proc/net/exs", O_RDONLY | O_CLOEXEC);
-	return fd;
+static void open_counters(void *arg)
+{
+	(void)arg;
+	counters_fds[counters_count] = open("/proc/thread-self/net/exs", O_RDONLY | O_CLOEXEC);
+	if (counters_fds[counters_count] >= 0)
+		counters_count++;
 }
 
-static void take(struct snapshot *s)
+/* The rows of all namespaces are the same, in the same order. */
+static void add_counters(struct snapshot *s, int fd, bool first)
 {
 	char text[16384], *line, *rest;
-	ssize_t n = pread(counters_fd(), text, sizeof(text) - 1, 0);
+	ssize_t n = pread(fd, text, sizeof(text) - 1, 0);
+	int count = 0;
 
 	text[n > 0 ? n : 0] = 0;
-	s->count = 0;
 	for (line = strtok_r(text, "\n", &rest); line; line = strtok_r(NULL, "\n", &rest)) {
-		struct row *row = &s->rows[s->count];
+		struct row *row = &s->rows[count];
+		long value;
 
-		if (s->count < ROWS_MAX && sscanf(line, "%39s %ld", row->name, &row->value) == 2)
-			s->count++;
+		if (count == ROWS_MAX || sscanf(line, "%39s %ld", row->name, &value) != 2)
+			continue;
+		row->value = first ? value : row->value + value;
+		count++;
 	}
+	s->count = count;
+}
+
+/* Opened once: the program may enter namespaces from where the others are out of reach. */
+static void take(struct snapshot *s)
+{
+	int i;
+
+	if (!counters_count)
+		in_each_namespace(open_counters, NULL);
+	s->count = 0;
+	for (i = 0; i < counters_count; i++)
+		add_counters(s, counters_fds[i], !i);
 }
 
 static bool find(const struct snapshot *s, const char *name, long *value)
@@ -167,15 +185,32 @@ long read_sysctl(const char *name)
 	return atol(text);
 }
 
+struct setting {
+	const char *name;
+	long value;
+};
+
+static void write_setting(void *arg)
+{
+	const struct setting *s = arg;
+	int fd = open_sysctl(s->name, O_WRONLY);
+
+	check(dprintf(fd, "%ld\n", s->value) > 0, "sysctl net.exs.%s = %ld: %s", s->name,
+	      s->value, errno_name(errno));
+	close(fd);
+}
+
 void write_sysctl(const char *name, long value)
 {
-	int fd = open_sysctl(name, O_WRONLY);
+	struct setting s = { name, value };
 
 	if (sysctls_changed)
 		*sysctls_changed = true;
-	check(dprintf(fd, "%ld\n", value) > 0, "sysctl net.exs.%s = %ld: %s", name, value,
-	      errno_name(errno));
-	close(fd);
+	/* Of the whole machine, so only the initial namespace has it. */
+	if (!strcmp(name, "max_user_workers"))
+		write_setting(&s);
+	else
+		in_each_namespace(write_setting, &s);
 }
 
 /* All of net.exs.* as a program finds it, so that what a case changed does not outlive it. */

@@ -173,6 +173,9 @@ struct pipe_pair pipe_open(void);
 void tell(int fd, long value);
 long hear(int fd);
 void drop_privileges(void);	/* to nobody, with no capabilities       */
+/* CAP_SYS_RESOURCE, which no cap of the module's bounds; cases begin without it. */
+void set_unbounded(bool yes);
+void raise_limit(int resource, long n);	/* RLIMIT_*, hard and soft               */
 void forbid_call(int number, int err);	/* SYS_*: it fails from now on, as by a security module */
 void wait_blocked(pid_t tid);	/* until that thread sleeps in the kernel */
 void catch_signal(int sig, int flags);
@@ -204,6 +207,10 @@ struct pair { int c, s; };
 
 int exs_family_number(void);
 void enter_side(enum side side);	/* its network namespace         */
+
+/* In the initial one, and with topology "ns" in both sides', if they are others. */
+#define NAMESPACES_MAX 3
+void in_each_namespace(void (*fn)(void *), void *arg);
 union address address_of(enum side side, int port);
 union address address_from(int domain, const char *text, int port);
 socklen_t address_len(const union address *a);

@@ -166,6 +166,7 @@ static void task_start(struct task *task, const struct e2e_case *c, void (*fn)(v
 		close(fds[0]);
 		reason_fd = fds[1];
 		e2e.control = control;
+		set_unbounded(false);
 		if (c->before)
 			c->before();
 		fn();

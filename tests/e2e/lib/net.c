@@ -51,16 +51,40 @@ int exs_family_number(void)
 	return family;
 }
 
-void enter_side(enum side side)
-{
-	static const char *const names[] = { "/run/netns/exs_a", "/run/netns/exs_b" };
-	int fd;
+static const char *const side_names[] = { "/run/netns/exs_a", "/run/netns/exs_b" };
 
-	if (strcmp(e2e.topology, "ns"))
-		return;
-	fd = must(open(names[side], O_RDONLY | O_CLOEXEC));
+static void enter_namespace(const char *name)
+{
+	int fd = must(open(name, O_RDONLY | O_CLOEXEC));
+
 	must(setns(fd, CLONE_NEWNET));
 	close(fd);
+}
+
+void enter_side(enum side side)
+{
+	if (!strcmp(e2e.topology, "ns"))
+		enter_namespace(side_names[side]);
+}
+
+void in_each_namespace(void (*fn)(void *), void *arg)
+{
+	size_t i;
+	int own;
+
+	if (strcmp(e2e.topology, "ns")) {
+		fn(arg);
+		return;
+	}
+	own = must(open("/proc/thread-self/ns/net", O_RDONLY | O_CLOEXEC));
+	enter_namespace("/proc/1/ns/net");
+	fn(arg);
+	for (i = 0; i < ARRAY_SIZE(side_names); i++) {
+		enter_namespace(side_names[i]);
+		fn(arg);
+	}
+	must(setns(own, CLONE_NEWNET));
+	close(own);
 }
 
 union address address_from(int domain, const char *text, int port)

@@ -4,6 +4,7 @@
 
 #include <fcntl.h>
 #include <grp.h>
+#include <linux/capability.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
 #include <poll.h>
@@ -13,6 +14,8 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
 #include <sys/time.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -76,6 +79,29 @@ void drop_privileges(void)
 	must(setgroups(0, NULL));
 	must(setgid(nobody->pw_gid));
 	must(setuid(nobody->pw_uid));
+}
+
+void set_unbounded(bool yes)
+{
+	struct __user_cap_header_struct header = { .version = _LINUX_CAPABILITY_VERSION_3 };
+	struct __user_cap_data_struct data[_LINUX_CAPABILITY_U32S_3] = {};
+	const uint32_t bit = 1U << CAP_SYS_RESOURCE;
+
+	must(syscall(SYS_capget, &header, data));
+	if (yes)
+		data[0].effective |= bit & data[0].permitted;
+	else
+		data[0].effective &= ~bit;
+	must(syscall(SYS_capset, &header, data));
+}
+
+void raise_limit(int resource, long n)
+{
+	const struct rlimit limit = { n, n };
+
+	set_unbounded(true);
+	must(setrlimit(resource, &limit));
+	set_unbounded(false);
 }
 
 void forbid_call(int number, int err)

@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * What each network namespace has of its own: counters and sysctls. A socket's objects
+ * belong to the namespace of the socket; queues, regions and lanes to that of the
+ * process which made them. Whatever counts there keeps the namespace (exs_net_get()).
+ */
+#ifndef EXS_CORE_NET_H
+#define EXS_CORE_NET_H
+
+#include <linux/atomic.h>
+#include <net/net_namespace.h>
+#include <net/netns/generic.h>
+
+struct ctl_table;
+struct ctl_table_header;
+struct exs_counters;
+
+/* sysctl net.exs.*: each is described at the top of sysctl.c. */
+struct exs_sysctls {
+	int enabled;
+	int ring_size;		/* bytes, a power of two times PAGE_SIZE */
+	int connect_timeout;	/* ms */
+	int handshake_timeout;	/* ms */
+	int stall_timeout;	/* ms */
+	int linger;		/* ms: most an orphan may take */
+	int max_orphans;
+	int max_half_open;
+	int sndbuf;		/* bytes of plain sends not yet sent */
+	int direct_min;		/* smallest receive that is advertised */
+	int max_user_conns;
+	int max_user_queues;
+	int max_user_pages;
+};
+
+/**
+ * struct exs_net - see above
+ * @net: the namespace
+ * @sysctl: its settings; read without a lock
+ * @counters: per processor (stats.h)
+ * @orphans: connections that linger
+ * @table: of @header
+ * @header: the registered sysctls
+ */
+struct exs_net {
+	struct net *net;
+	struct exs_sysctls sysctl;
+	struct exs_counters __percpu *counters;
+	atomic_t orphans;
+	struct ctl_table *table;
+	struct ctl_table_header *header;
+};
+
+extern unsigned int exs_net_id;
+
+/* That of @net, which the caller keeps. Any context. */
+static inline struct exs_net *exs_net(const struct net *net)
+{
+	return net_generic(net, exs_net_id);
+}
+
+/* That of the calling task, which keeps it; of a thread of the kernel, the initial one. */
+struct exs_net *exs_net_current(void);
+
+/* Keep it; let go. Any context. */
+static inline struct exs_net *exs_net_get(struct exs_net *xn)
+{
+	get_net(xn->net);
+	return xn;
+}
+
+static inline void exs_net_put(struct exs_net *xn)
+{
+	put_net(xn->net);
+}
+
+#define exs_sysctl(xn, name) READ_ONCE((xn)->sysctl.name)
+
+/* A cap of the whole machine's, which a namespace can only lower. */
+#define exs_sysctl_cap(xn, name) \
+	min(exs_sysctl(xn, name), exs_sysctl(exs_net(&init_net), name))
+
+int exs_net_init(void);
+void exs_net_exit(void);
+
+/* stats.c, sysctl.c: of one namespace, as it comes and goes. */
+int exs_stats_net_init(struct exs_net *xn);
+void exs_stats_net_exit(struct exs_net *xn);
+int exs_sysctl_net_init(struct exs_net *xn);
+void exs_sysctl_net_exit(struct exs_net *xn);
+
+#endif
