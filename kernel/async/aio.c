@@ -30,6 +30,7 @@
 #include <linux/workqueue.h>
 
 #include "../compat/compat.h"
+#include "../core/call.h"
 #include "../core/sock.h"
 #include "../core/stats.h"
 #include "aio.h"
@@ -42,7 +43,7 @@
  * struct exs_aio - a read of AIO that waits
  * @ref: the receive has one, and the work while it is queued or runs
  * @state: EXS_AIO_*
- * @iocb: what the socket completes
+ * @call: what the socket completes
  * @user: what AIO wants completed
  * @sk: reference
  * @conn: its connection, a reference: a socket that is closed lets go of it
@@ -53,7 +54,7 @@
 struct exs_aio {
 	refcount_t ref;
 	atomic_t state;
-	struct kiocb iocb;
+	struct exs_call call;
 	struct kiocb *user;
 	struct sock *sk;
 	struct exs_conn *conn;
@@ -75,18 +76,13 @@ static void exs_aio_put(struct exs_aio *a)
 }
 
 /* The memory goes back before the event is there. */
-static void exs_aio_done(struct kiocb *iocb, long res)
+static void exs_aio_done(struct exs_call *call, long res)
 {
-	struct exs_aio *a = container_of(iocb, struct exs_aio, iocb);
+	struct exs_aio *a = container_of(call, struct exs_aio, call);
 
 	exs_vector_free(a->vector);
 	a->user->ki_complete(a->user, res);
 	exs_aio_put(a);
-}
-
-bool exs_iocb_is_aio(const struct kiocb *iocb)
-{
-	return iocb->ki_complete == exs_aio_done;
 }
 
 /* Once at most, any context. The work gets a reference. */
@@ -96,12 +92,11 @@ static void exs_aio_queue(struct exs_aio *a)
 	queue_work(exs_aio_wq, &a->work);
 }
 
-/* It may have ended: then nothing is found, as nothing else has its address. */
 static void exs_aio_work(struct work_struct *work)
 {
 	struct exs_aio *a = container_of(work, struct exs_aio, work);
 
-	exs_conn_cancel(a->conn, &a->iocb);
+	exs_conn_cancel(a->conn, &a->call);
 	exs_aio_put(a);
 }
 
@@ -125,7 +120,7 @@ static struct exs_aio *exs_aio_alloc(struct exs_conn *conn, struct sock *sk,
 		return NULL;
 	refcount_set(&a->ref, 1);
 	INIT_WORK(&a->work, exs_aio_work);
-	a->iocb.ki_complete = exs_aio_done;
+	exs_call_init(&a->call, exs_aio_done);
 	a->user = iocb;
 	a->sk = sk;
 	sock_hold(sk);
@@ -140,14 +135,14 @@ static void exs_aio_start(struct exs_aio *a, size_t len)
 {
 	struct msghdr msg = {
 		.msg_iter = a->iter,
-		.msg_iocb = &a->iocb,
+		.msg_ubuf = &a->call.ubuf,
 	};
 	int err;
 
 	refcount_inc(&a->ref);
 	err = exs_conn_recvmsg(a->conn, a->sk, &msg, len, MSG_DONTWAIT);
-	if (msg.msg_iocb)
-		exs_aio_done(&a->iocb, err);
+	if (!a->call.taken)
+		exs_aio_done(&a->call, err);
 	else if (atomic_fetch_or(EXS_AIO_ISSUED, &a->state) & EXS_AIO_CANCEL)
 		exs_aio_queue(a);
 	exs_aio_put(a);
@@ -155,7 +150,7 @@ static void exs_aio_start(struct exs_aio *a, size_t len)
 
 int exs_aio_read(struct exs_conn *conn, struct sock *sk, struct msghdr *msg, size_t len)
 {
-	struct kiocb *iocb = msg->msg_iocb;
+	struct kiocb *iocb = exs_msg_aio(msg);
 	struct exs_aio *a;
 
 	if (!user_backed_iter(&msg->msg_iter) || !len)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Send and receive: sendmsg() and recvmsg() with an asynchronous kiocb over the
+ * Send and receive: sendmsg() and recvmsg() with a struct exs_call over the
  * pages of a region, entered through the socket layer, so that security modules
  * see them.
  *
@@ -14,7 +14,6 @@
 #include <linux/uaccess.h>
 
 #include "../core/stats.h"
-#include "aio.h"
 #include "feed.h"
 #include "op.h"
 #include "range.h"
@@ -161,61 +160,44 @@ void exs_data_cleanup(struct exs_op *op)
 }
 
 exs_hot
-static void exs_data_done(struct kiocb *iocb, long res)
+static void exs_data_done(struct exs_call *call, long res)
 {
-	struct exs_op *op = container_of(iocb, struct exs_op, data.iocb);
-	unsigned long flags = (unsigned long)iocb->private;
+	struct exs_op *op = container_of(call, struct exs_op, data.call);
 
 	if (op->data.feed)
 		exs_feed_parts(op->data.feed, op->parts);
-	exs_op_complete(op, res, flags & (MSG_TRUNC | MSG_EOR), 0);
+	exs_op_complete(op, res, call->msg_flags & (MSG_TRUNC | MSG_EOR), 0);
 }
 
-exs_hot
-bool exs_iocb_is_op(const struct kiocb *iocb)
+static int exs_data_feed(struct exs_call *call, struct exs_conn *conn)
 {
-	return iocb->ki_complete == exs_data_done || exs_iocb_is_aio(iocb);
-}
+	struct exs_op *op = container_of(call, struct exs_op, data.call);
 
-static struct exs_feed *exs_iocb_feed(const struct kiocb *iocb)
-{
-	if (iocb->ki_complete != exs_data_done)
-		return NULL;
-	return container_of(iocb, struct exs_op, data.iocb)->data.feed;
-}
-
-exs_hot
-bool exs_iocb_is_feed(const struct kiocb *iocb)
-{
-	return exs_iocb_feed(iocb);
-}
-
-int exs_feed_start(struct exs_conn *conn, struct kiocb *iocb)
-{
-	return exs_feed_begin(exs_iocb_feed(iocb), conn, iocb);
+	return exs_feed_begin(op->data.feed, conn, call);
 }
 
 /*
  * Nothing blocks in submission: a socket that is still connecting, where a plain
  * call would wait, is not connected. EAGAIN is for queues that are full.
  */
-static long exs_data_result(const struct msghdr *msg, long res)
+static long exs_data_result(const struct exs_op *op, long res)
 {
-	if (!res && !msg->msg_iocb)
+	if (op->data.call.taken)
 		return -EIOCBQUEUED;
 	return res == -EAGAIN ? -ENOTCONN : res;
 }
 
-/* ki_filp is for the time of the call only: the operation holds no file. */
 exs_hot
-static void exs_data_msg(struct exs_op *op, struct socket *sock, struct msghdr *msg)
+static void exs_data_msg(struct exs_op *op, struct msghdr *msg)
 {
-	op->data.iocb.ki_filp = sock->file;
-	op->data.iocb.ki_complete = exs_data_done;
+	struct exs_call *call = &op->data.call;
+
+	exs_call_init(call, exs_data_done);
+	if (op->data.feed)
+		call->feed = exs_data_feed;
 	*msg = (struct msghdr) {
 		.msg_iter = op->data.iter,
-		.msg_iocb = &op->data.iocb,
-		.msg_ubuf = &exs_send_mark,
+		.msg_ubuf = &call->ubuf,
 		.msg_flags = op->msg_flags | MSG_DONTWAIT,
 	};
 }
@@ -227,9 +209,9 @@ long exs_send_issue(struct exs_op *op, struct socket *sock)
 	struct msghdr msg;
 	long res;
 
-	exs_data_msg(op, sock, &msg);
+	exs_data_msg(op, &msg);
 	msg.msg_flags |= MSG_NOSIGNAL;
-	res = exs_data_result(&msg, sock_sendmsg(sock, &msg));
+	res = exs_data_result(op, sock_sendmsg(sock, &msg));
 	if (res >= 0)
 		op->msg_flags = 0;
 	return res;
@@ -241,8 +223,8 @@ long exs_recv_issue(struct exs_op *op, struct socket *sock)
 	struct msghdr msg;
 	long res;
 
-	exs_data_msg(op, sock, &msg);
-	res = exs_data_result(&msg, sock_recvmsg(sock, &msg, msg.msg_flags));
+	exs_data_msg(op, &msg);
+	res = exs_data_result(op, sock_recvmsg(sock, &msg, msg.msg_flags));
 	if (res >= 0)
 		op->msg_flags = msg.msg_flags & (MSG_TRUNC | MSG_EOR);
 	return res;
@@ -250,5 +232,5 @@ long exs_recv_issue(struct exs_op *op, struct socket *sock)
 
 void exs_data_cancel(struct exs_op *op)
 {
-	exs_sock_cancel(op->sk, &op->data.iocb);
+	exs_sock_cancel(op->sk, &op->data.call);
 }

@@ -27,7 +27,7 @@
 struct exs_op;
 struct exs_net;
 struct exs_user;
-struct kiocb;
+struct exs_call;
 
 /* Bytes of one piece of a stream, and how many pieces are in flight or read ahead. */
 #define EXS_FEED_PIECE	(256u << 10)
@@ -63,7 +63,7 @@ struct exs_feed_part {
  * @header: bytes of memory before the first file
  * @shut: an ordinary socket is shut down for sending after all of it
  * @conn: where it goes, a reference; set when it begins
- * @iocb: its operation's; likewise
+ * @call: its operation's; likewise
  * @gate: keeps its place among the connection's sends; likewise
  * @op: of an ordinary socket; set when it is prepared, valid until @over
  * @piece: what that is being sent, or NULL; of whoever tries the operation
@@ -100,7 +100,7 @@ struct exs_feed {
 	u64 header;
 	bool shut;
 	struct exs_conn *conn;
-	struct kiocb *iocb;
+	struct exs_call *call;
 	struct exs_xfer gate;
 	struct exs_op *op;
 	struct exs_feed_piece *piece;
@@ -201,7 +201,7 @@ static inline bool exs_feed_at_end(const struct exs_feed *f)
  * feed_send.c
  */
 
-/* exs_feed_start(), with the feed of @iocb. */
-int exs_feed_begin(struct exs_feed *f, struct exs_conn *conn, struct kiocb *iocb);
+/* exs_call.feed, with the feed of @call. */
+int exs_feed_begin(struct exs_feed *f, struct exs_conn *conn, struct exs_call *call);
 
 #endif

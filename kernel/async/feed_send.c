@@ -47,8 +47,8 @@ static void exs_feed_ended(struct exs_feed *f, long res)
 	spin_unlock(&f->lock);
 	if (!over)
 		return;
-	f->iocb->private = (void *)(unsigned long)(f->message ? MSG_EOR : 0);
-	f->iocb->ki_complete(f->iocb, exs_feed_result(f));
+	f->call->msg_flags = f->message ? MSG_EOR : 0;
+	f->call->done(f->call, exs_feed_result(f));
 }
 
 static void exs_feed_gate_done(struct exs_xfer *x, long res)
@@ -105,7 +105,7 @@ static int exs_feed_submit(struct exs_feed *f, struct exs_feed_piece *p)
 	int err;
 
 	p->x.snd.len = p->len;
-	p->x.iocb = f->iocb;
+	p->x.call = f->call;
 	p->x.gate = &f->gate;
 	p->x.done = exs_feed_piece_done;
 	iov_iter_bvec(&p->x.iter, ITER_SOURCE, p->bvec, p->nbvecs, p->len);
@@ -166,17 +166,17 @@ static void exs_feed_run(struct exs_feed *f)
 		exs_feed_kick(f);
 }
 
-int exs_feed_begin(struct exs_feed *f, struct exs_conn *conn, struct kiocb *iocb)
+int exs_feed_begin(struct exs_feed *f, struct exs_conn *conn, struct exs_call *call)
 {
 	int err;
 
 	f->run = exs_feed_run;
 	exs_conn_get(conn);
 	f->conn = conn;
-	f->iocb = iocb;
+	f->call = call;
 	f->pending = 1;
 	f->gate.snd.gate = true;
-	f->gate.iocb = iocb;
+	f->gate.call = call;
 	f->gate.done = exs_feed_gate_done;
 	/* It may have ended before we are back. */
 	kref_get(&f->ref);

@@ -41,6 +41,7 @@
 #include <linux/uio.h>
 #include <linux/workqueue.h>
 
+#include "../core/call.h"
 #include "../core/sock.h"
 #include "queue.h"
 
@@ -89,7 +90,7 @@ struct exs_op_def {
 
 /**
  * struct exs_op_data - a send or a receive
- * @iocb: what the socket completes
+ * @call: what the socket completes
  * @iter: the memory
  * @region: whose pages they are, or NULL
  * @vector: or several regions' (vector.h), or NULL
@@ -99,7 +100,7 @@ struct exs_op_def {
  * @bvec: the pages of @copy, if there is no vector
  */
 struct exs_op_data {
-	struct kiocb iocb;
+	struct exs_call call;
 	struct iov_iter iter;
 	struct exs_region *region;
 	struct exs_vector *vector;

@@ -15,6 +15,7 @@
 #include <linux/fs.h>
 #include <linux/mm.h>
 #include <linux/net.h>
+#include <linux/skbuff.h>
 #include <linux/socket.h>
 #include <linux/sysctl.h>
 #include <linux/uio.h>
@@ -144,9 +145,23 @@ static inline int exs_pin_to_read(unsigned long at, int n, struct page **pages)
 #define MSG_SPLICE_PAGES	0
 #endif
 
+/* Makes @ubuf one that exs_ubuf_is_marked(). */
+void exs_ubuf_mark(struct ubuf_info *ubuf);
+bool exs_ubuf_is_marked(const struct ubuf_info *ubuf);
+
 /* Without it nobody can tell a kiocb of Linux AIO: then there is none. */
 #ifndef IOCB_AIO_RW
 #define IOCB_AIO_RW	0
 #endif
+
+/* The kiocb that a read of Linux AIO came with; NULL where recvmsg() is not told. */
+static inline struct kiocb *exs_msg_aio(const struct msghdr *msg)
+{
+#ifdef EXS_HAVE_MSG_IOCB
+	if (msg->msg_iocb && msg->msg_iocb->ki_flags & IOCB_AIO_RW)
+		return msg->msg_iocb;
+#endif
+	return NULL;
+}
 
 #endif

@@ -6,6 +6,7 @@
 #include <linux/slab.h>
 #include <linux/vmalloc.h>
 
+#include "call.h"
 #include "conn.h"
 #include "core.h"
 #include "message.h"
@@ -566,6 +567,8 @@ static void exs_conn_queue(struct exs_conn *conn, struct exs_xfer *x)
 {
 	lockdep_assert_held(&conn->lock);
 	list_add_tail(&x->link, x->gate ? &x->gate->link : &conn->xfers);
+	if (x->call)
+		list_add_tail(&x->sibling, &x->call->xfers);
 	if (x->gate)
 		exs_engine_send_before(&conn->engine, &x->snd, &x->gate->snd);
 	else if (x->is_recv)
@@ -615,6 +618,7 @@ int exs_conn_submit(struct exs_conn *conn, struct exs_xfer *x)
 	int err;
 
 	x->conn = conn;
+	INIT_LIST_HEAD(&x->sibling);
 	INIT_LIST_HEAD(&x->map.mrs);
 	spin_lock(&conn->lock);
 	err = exs_conn_admit(conn, x);
@@ -639,28 +643,20 @@ void exs_conn_open(struct exs_conn *conn, struct exs_xfer *gate)
 	spin_unlock(&conn->lock);
 }
 
-/* Those at the place of a gate come before it in the list. */
-int exs_conn_cancel(struct exs_conn *conn, const struct kiocb *iocb)
+void exs_conn_cancel(struct exs_conn *conn, const struct exs_call *call)
 {
 	struct exs_xfer *x;
-	int err = -ENOENT;
 
 	spin_lock(&conn->lock);
-	list_for_each_entry(x, &conn->xfers, link) {
-		if (x->iocb != iocb)
-			continue;
+	list_for_each_entry(x, &call->xfers, sibling) {
 		if (x->is_recv && !x->ended)
 			exs_engine_cancel_rcv(&conn->engine, &x->rcv);
 		if (!x->is_recv && !x->all_posted)
 			exs_engine_cancel_snd(&conn->engine, &x->snd);
-		err = 0;
-		if (!x->gate)
-			break;
 	}
-	if (!err)
+	if (!list_empty(&call->xfers))
 		exs_conn_run_locked(conn);
 	spin_unlock(&conn->lock);
-	return err;
 }
 
 /* The endpoint of a connection that is up, until exs_conn_unuse(); or NULL. */

@@ -39,13 +39,13 @@
 #include "../proto/engine.h"
 #include "options.h"
 
+struct exs_call;
 struct exs_conn;
 struct exs_ep;
 struct exs_ep_ops;
 struct exs_net;
 struct exs_sock;
 struct exs_user;
-struct kiocb;
 
 enum exs_conn_state {
 	EXS_CONN_CONNECTING,	/* new; ours or the peer's hand-shake             */
@@ -103,7 +103,8 @@ struct exs_map {
  * @done: called once, process context, no lock held, with the bytes or a
  *	negative errno; it owns the transfer from then on and frees it
  * @private: for @done
- * @iocb: the caller's, of an asynchronous call; NULL if the memory is ours
+ * @call: of an asynchronous call; NULL if the memory is ours
+ * @sibling: in call->xfers, until it has ended
  * @gate: send: one with snd.gate, at whose place this one is sent, or NULL
  * @msg_flags: MSG_TRUNC, MSG_EOR for the caller
  * @tx_pending: send: posted pieces whose completion is outstanding
@@ -124,7 +125,8 @@ struct exs_xfer {
 	struct exs_map map;
 	void (*done)(struct exs_xfer *x, long res);
 	void *private;
-	struct kiocb *iocb;
+	struct exs_call *call;
+	struct list_head sibling;
 	struct exs_xfer *gate;
 	u32 msg_flags;
 	u32 tx_pending;
@@ -347,9 +349,10 @@ int exs_conn_submit(struct exs_conn *conn, struct exs_xfer *x);
 /* Nothing more comes at the place of @gate, which ends unless it has. Sleeps. */
 void exs_conn_open(struct exs_conn *conn, struct exs_xfer *gate);
 
-/* End transfers early, if @iocb is one of this connection's.
- * Return: 0 if it was found, -ENOENT. */
-int exs_conn_cancel(struct exs_conn *conn, const struct kiocb *iocb);
+/* End the transfers of @call early, those that have not ended. They are of this
+ * connection, if there are any. Sleeps.
+ */
+void exs_conn_cancel(struct exs_conn *conn, const struct exs_call *call);
 
 /* Do what is to be done. Sleeps; the latter is called, and returns, with conn->lock
  * held.

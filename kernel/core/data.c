@@ -2,7 +2,7 @@
 /*
  * sendmsg() and recvmsg() of connected sockets.
  *
- * Asynchronous (a kiocb of async/, which keeps the pages until completion): the
+ * Asynchronous (call.h, of async/, which keeps the pages until completion): the
  * pages themselves are sent from or received into, or async/ feeds the send with
  * those of files (async/feed.c). Reads of Linux AIO become asynchronous receives
  * (async/aio.c). Otherwise a send copies the bytes into kernel pages, or has
@@ -17,6 +17,7 @@
 #include <linux/slab.h>
 
 #include "../compat/compat.h"
+#include "call.h"
 #include "conn.h"
 #include "message.h"
 #include "run.h"
@@ -29,31 +30,10 @@
 /* Sends up to this size are copied, as pinning would cost more. */
 #define EXS_SEND_COPY	(16u << 10)
 
-/*
- * Not everybody who sends sets msg_iocb (send(2) and io_uring do not): it is what
- * was in that memory before. msg_ubuf they have to set, as TCP goes by it.
- */
-struct ubuf_info exs_send_mark;
-
-static bool exs_is_async_send(const struct msghdr *msg)
-{
-	return msg->msg_ubuf == &exs_send_mark;
-}
-
-static bool exs_is_feed(const struct msghdr *msg)
-{
-	return exs_is_async_send(msg) && exs_iocb_is_feed(msg->msg_iocb);
-}
-
 /* There is somebody to tell that the memory is free again. */
 static bool exs_is_zerocopy(const struct msghdr *msg, size_t len)
 {
 	return msg->msg_flags & MSG_ZEROCOPY && msg->msg_ubuf && len > EXS_SEND_COPY;
-}
-
-static bool exs_is_async_recv(const struct msghdr *msg)
-{
-	return msg->msg_iocb && exs_iocb_is_op(msg->msg_iocb);
 }
 
 /*
@@ -62,19 +42,19 @@ static bool exs_is_async_recv(const struct msghdr *msg)
  */
 static bool exs_is_aio(const struct sock *sk, const struct msghdr *msg, int flags)
 {
-	return msg->msg_iocb && msg->msg_iocb->ki_flags & IOCB_AIO_RW &&
+	return exs_msg_aio(msg) &&
 	       sock_rcvtimeo(sk, flags & MSG_DONTWAIT) == MAX_SCHEDULE_TIMEOUT;
 }
 
 exs_hot
 static void exs_async_done(struct exs_xfer *x, long res)
 {
-	struct kiocb *iocb = x->iocb;
+	struct exs_call *call = x->call;
 
-	iocb->private = (void *)(unsigned long)x->msg_flags;
+	call->msg_flags = x->msg_flags;
 	exs_live(x->conn->xn, xfers, -1);
 	kfree(x);
-	iocb->ki_complete(iocb, res);
+	call->done(call, res);
 }
 
 static void exs_async_init_recv(struct exs_conn *conn, struct exs_xfer *x, size_t len,
@@ -90,8 +70,9 @@ static void exs_async_init_recv(struct exs_conn *conn, struct exs_xfer *x, size_
 		x->rcv.flags = EXS_RCV_WAITALL;
 }
 
-static struct exs_xfer *exs_async_alloc(struct exs_conn *conn, struct msghdr *msg,
-					size_t len, bool is_recv, int flags)
+static struct exs_xfer *exs_async_alloc(struct exs_conn *conn, struct exs_call *call,
+					const struct iov_iter *iter, size_t len,
+					bool is_recv, int flags)
 {
 	struct exs_xfer *x = kzalloc(sizeof(*x), GFP_KERNEL_ACCOUNT);
 
@@ -99,8 +80,8 @@ static struct exs_xfer *exs_async_alloc(struct exs_conn *conn, struct msghdr *ms
 		return NULL;
 	exs_live(conn->xn, xfers, 1);
 	x->is_recv = is_recv;
-	x->iocb = msg->msg_iocb;
-	x->iter = msg->msg_iter;
+	x->call = call;
+	x->iter = *iter;
 	x->done = exs_async_done;
 	if (conn->socktype == EXS_WIRE_SEQPACKET)
 		x->msg_flags = MSG_EOR;
@@ -126,37 +107,35 @@ static int exs_async_submit(struct exs_conn *conn, struct exs_xfer *x)
 	return err;
 }
 
-/*
- * Start an asynchronous transfer. Return: 0, or why not. That the kiocb was taken
- * is told by taking it out of @msg: the socket layer does not let sendmsg()
- * return -EIOCBQUEUED (a BUG_ON).
- */
+/* Start an asynchronous transfer. Return: 0: call->done() follows; or why not. */
 exs_hot
-static int exs_async_start(struct exs_conn *conn, struct msghdr *msg, size_t len,
-			   bool is_recv, int flags)
+static int exs_async_start(struct exs_conn *conn, struct exs_call *call,
+			   const struct iov_iter *iter, size_t len, bool is_recv, int flags)
 {
-	struct exs_xfer *x = exs_async_alloc(conn, msg, len, is_recv, flags);
+	struct exs_xfer *x = exs_async_alloc(conn, call, iter, len, is_recv, flags);
 	int err;
 
 	if (!x)
 		return -ENOMEM;
 	err = exs_async_submit(conn, x);
-	if (!err) {
-		msg->msg_iocb = NULL;
-		return 0;
+	if (err) {
+		kfree(x);
+		exs_live(conn->xn, xfers, -1);
 	}
-	kfree(x);
-	exs_live(conn->xn, xfers, -1);
+	call->taken = !err;
 	return err;
 }
 
-/* Likewise. Nobody knows yet how many bytes there will be. */
-static int exs_feed_send(struct exs_conn *conn, struct msghdr *msg)
+exs_hot
+static int exs_async_send(struct exs_conn *conn, struct exs_call *call, struct msghdr *msg,
+			  size_t len)
 {
-	int err = exs_feed_start(conn, msg->msg_iocb);
+	int err;
 
-	if (!err)
-		msg->msg_iocb = NULL;
+	if (!call->feed)
+		return exs_async_start(conn, call, &msg->msg_iter, len, false, msg->msg_flags);
+	err = call->feed(call, conn);
+	call->taken = !err;
 	return err;
 }
 
@@ -341,7 +320,8 @@ int exs_conn_sendmsg(struct exs_conn *conn, struct sock *sk, struct msghdr *msg,
 		     size_t len)
 {
 	bool message = conn->socktype == EXS_WIRE_SEQPACKET;
-	bool feed = exs_is_feed(msg);
+	struct exs_call *call = exs_msg_call(msg);
+	bool feed = call && call->feed;		/* nobody knows how many bytes yet */
 	int err;
 
 	if (msg->msg_flags & MSG_OOB)
@@ -350,10 +330,8 @@ int exs_conn_sendmsg(struct exs_conn *conn, struct sock *sk, struct msghdr *msg,
 		return -EMSGSIZE;
 	if (!message && !len && !feed)
 		return 0;
-	if (feed)
-		err = exs_feed_send(conn, msg);
-	else if (exs_is_async_send(msg))
-		err = exs_async_start(conn, msg, len, false, msg->msg_flags);
+	if (call)
+		err = exs_async_send(conn, call, msg, len);
 	else
 		err = exs_send_plain(conn, msg, len,
 				     sock_sndtimeo(sk, msg->msg_flags & MSG_DONTWAIT));
@@ -488,10 +466,12 @@ exs_hot
 int exs_conn_recvmsg(struct exs_conn *conn, struct sock *sk, struct msghdr *msg,
 		     size_t len, int flags)
 {
+	struct exs_call *call = exs_msg_call(msg);
+
 	if (flags & MSG_OOB)
 		return -EOPNOTSUPP;
-	if (exs_is_async_recv(msg) && !(flags & MSG_PEEK))
-		return exs_async_start(conn, msg, len, true, flags);
+	if (call && !(flags & MSG_PEEK))
+		return exs_async_start(conn, call, &msg->msg_iter, len, true, flags);
 	if (exs_is_aio(sk, msg, flags) && exs_aio_read(conn, sk, msg, len))
 		return -EIOCBQUEUED;
 	if (conn->socktype == EXS_WIRE_SEQPACKET)

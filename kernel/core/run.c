@@ -265,6 +265,7 @@ static void exs_run_finish(struct exs_conn *conn)
 	lockdep_assert_held(&conn->lock);
 	while ((x = list_first_entry_or_null(&conn->finished, struct exs_xfer, link))) {
 		list_del(&x->link);
+		list_del_init(&x->sibling);	/* its call may be gone after ->done */
 		/* While it is mapped its endpoint lives: drained() waits for us. */
 		spin_unlock(&conn->lock);
 		if (x->map.mapped)
@@ -311,6 +312,7 @@ static void exs_run_drained(struct exs_conn *conn)
 	list_for_each_entry_safe(x, next, &conn->xfers, link) {
 		if (x->is_recv)
 			continue;
+		x->all_posted = true;
 		x->result = err;
 		list_move_tail(&x->link, &conn->finished);
 	}

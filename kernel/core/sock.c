@@ -266,11 +266,12 @@ struct exs_conn *exs_sock_conn_of(const struct sock *sk)
 	return READ_ONCE(sk->sk_prot) == &exs_proto ? exs_sock_conn(exs_sk(sk)) : NULL;
 }
 
-int exs_sock_cancel(struct sock *sk, const struct kiocb *iocb)
+void exs_sock_cancel(struct sock *sk, const struct exs_call *call)
 {
 	struct exs_conn *conn = exs_sock_conn(exs_sk(sk));
 
-	return conn ? exs_conn_cancel(conn, iocb) : -ENOENT;
+	if (conn)
+		exs_conn_cancel(conn, call);
 }
 
 int exs_sock_arm_connect(struct sock *sk, struct exs_waiter *w)

@@ -176,25 +176,6 @@ bool exs_sock_unpark(struct sock *listener, struct sock *child);
 /* Close a connection that nobody accepted. */
 void exs_sock_drop(struct sock *child);
 
-/*
- * Transfers: sendmsg() and recvmsg() with the kiocb of an operation, and with
- * exs_send_mark as msg_ubuf, over an ITER_BVEC whose array and pages stay until
- * ki_complete(). They never block (MSG_DONTWAIT). In flight: they return 0 and
- * msg->msg_iocb is NULL; later ki_complete(iocb, bytes or errno), process context,
- * no lock held, MSG_TRUNC and MSG_EOR in iocb->private. Otherwise msg->msg_iocb
- * stays, and the result is what it says.
- */
-extern struct ubuf_info exs_send_mark;
-bool exs_iocb_is_op(const struct kiocb *iocb);	/* async/: one of async's */
-
-/*
- * async/: sendmsg() with the kiocb of an operation, exs_iocb_is_feed(), whose memory
- * comes piece by piece: of the ITER_BVEC only the count is valid. Have it sent by
- * @conn. Return: 0: ki_complete() follows, as above; or an errno. Sleeps.
- */
-bool exs_iocb_is_feed(const struct kiocb *iocb);
-int exs_feed_start(struct exs_conn *conn, struct kiocb *iocb);
-
 /* recvmsg() with a kiocb of Linux AIO, of @len bytes that may wait for ever.
  * Return: -EIOCBQUEUED: it was queued, and completes; 0: it cannot be, the call
  * has to wait itself.
@@ -211,8 +192,8 @@ struct exs_xfer *exs_zerocopy_alloc(struct exs_conn *conn, const struct msghdr *
 				    size_t len);
 void exs_zerocopy_free(struct exs_xfer *x);
 
-/* Cancel a transfer of this socket by its kiocb. 0 or -ENOENT. */
-int exs_sock_cancel(struct sock *sk, const struct kiocb *iocb);
+/* Cancel what the socket has taken of @call, if that has not ended. Sleeps. */
+void exs_sock_cancel(struct sock *sk, const struct exs_call *call);
 
 /* After how many nanoseconds an operation, which is submitted now, is to say that
  * it takes long, and whether only @once; 0: never. Any context.
