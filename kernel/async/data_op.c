@@ -164,11 +164,10 @@ exs_hot
 static void exs_data_done(struct kiocb *iocb, long res)
 {
 	struct exs_op *op = container_of(iocb, struct exs_op, data.iocb);
-	unsigned long flags = (unsigned long)iocb->private;
 
 	if (op->data.feed)
 		exs_feed_parts(op->data.feed, op->parts);
-	exs_op_complete(op, res, flags & (MSG_TRUNC | MSG_EOR), 0);
+	exs_op_complete(op, res, iocb->ki_pos & (MSG_TRUNC | MSG_EOR), 0);
 }
 
 exs_hot

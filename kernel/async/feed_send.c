@@ -47,7 +47,7 @@ static void exs_feed_ended(struct exs_feed *f, long res)
 	spin_unlock(&f->lock);
 	if (!over)
 		return;
-	f->iocb->private = (void *)(unsigned long)(f->message ? MSG_EOR : 0);
+	f->iocb->ki_pos = f->message ? MSG_EOR : 0;
 	f->iocb->ki_complete(f->iocb, exs_feed_result(f));
 }
 

@@ -561,10 +561,25 @@ static inline int exs_conn_admit(struct exs_conn *conn, const struct exs_xfer *x
 	return exs_message_kept(conn) ? -EAGAIN : 0;
 }
 
+/* So that whoever cancels finds it: all transfers of one call form a ring. */
+exs_hot
+static void exs_conn_enlist(struct exs_conn *conn, struct exs_xfer *x)
+{
+	struct exs_xfer *other = x->iocb->private;
+
+	lockdep_assert_held(&conn->lock);
+	if (other)
+		list_add_tail(&x->same, &other->same);
+	else
+		x->iocb->private = x;
+}
+
 exs_hot
 static void exs_conn_queue(struct exs_conn *conn, struct exs_xfer *x)
 {
 	lockdep_assert_held(&conn->lock);
+	if (x->iocb)
+		exs_conn_enlist(conn, x);
 	list_add_tail(&x->link, x->gate ? &x->gate->link : &conn->xfers);
 	if (x->gate)
 		exs_engine_send_before(&conn->engine, &x->snd, &x->gate->snd);
@@ -616,6 +631,7 @@ int exs_conn_submit(struct exs_conn *conn, struct exs_xfer *x)
 
 	x->conn = conn;
 	INIT_LIST_HEAD(&x->map.mrs);
+	INIT_LIST_HEAD(&x->same);
 	spin_lock(&conn->lock);
 	err = exs_conn_admit(conn, x);
 	if (!err && conn->state == EXS_CONN_UP && exs_xfer_needs_map(conn, x))
@@ -639,28 +655,29 @@ void exs_conn_open(struct exs_conn *conn, struct exs_xfer *gate)
 	spin_unlock(&conn->lock);
 }
 
-/* Those at the place of a gate come before it in the list. */
+static void exs_conn_cancel_xfer(struct exs_conn *conn, struct exs_xfer *x)
+{
+	exs_count(conn->xn, cancel_looks, 1);
+	if (x->is_recv && !x->ended)
+		exs_engine_cancel_rcv(&conn->engine, &x->rcv);
+	if (!x->is_recv && !x->all_posted)
+		exs_engine_cancel_snd(&conn->engine, &x->snd);
+}
+
 int exs_conn_cancel(struct exs_conn *conn, const struct kiocb *iocb)
 {
-	struct exs_xfer *x;
-	int err = -ENOENT;
+	struct exs_xfer *first, *x;
 
 	spin_lock(&conn->lock);
-	list_for_each_entry(x, &conn->xfers, link) {
-		if (x->iocb != iocb)
-			continue;
-		if (x->is_recv && !x->ended)
-			exs_engine_cancel_rcv(&conn->engine, &x->rcv);
-		if (!x->is_recv && !x->all_posted)
-			exs_engine_cancel_snd(&conn->engine, &x->snd);
-		err = 0;
-		if (!x->gate)
-			break;
-	}
-	if (!err)
+	first = iocb->private;
+	if (first) {
+		exs_conn_cancel_xfer(conn, first);
+		list_for_each_entry(x, &first->same, same)
+			exs_conn_cancel_xfer(conn, x);
 		exs_conn_run_locked(conn);
+	}
 	spin_unlock(&conn->lock);
-	return err;
+	return first ? 0 : -ENOENT;
 }
 
 /* The endpoint of a connection that is up, until exs_conn_unuse(); or NULL. */

@@ -103,7 +103,9 @@ struct exs_map {
  * @done: called once, process context, no lock held, with the bytes or a
  *	negative errno; it owns the transfer from then on and frees it
  * @private: for @done
- * @iocb: the caller's, of an asynchronous call; NULL if the memory is ours
+ * @iocb: the caller's, of an asynchronous call; NULL if the memory is ours. Its @private
+ *	is one of its transfers, or NULL, until the last of them is handed to @done
+ * @same: the other transfers of @iocb
  * @gate: send: one with snd.gate, at whose place this one is sent, or NULL
  * @msg_flags: MSG_TRUNC, MSG_EOR for the caller
  * @tx_pending: send: posted pieces whose completion is outstanding
@@ -125,6 +127,7 @@ struct exs_xfer {
 	void (*done)(struct exs_xfer *x, long res);
 	void *private;
 	struct kiocb *iocb;
+	struct list_head same;
 	struct exs_xfer *gate;
 	u32 msg_flags;
 	u32 tx_pending;

@@ -71,7 +71,7 @@ static void exs_async_done(struct exs_xfer *x, long res)
 {
 	struct kiocb *iocb = x->iocb;
 
-	iocb->private = (void *)(unsigned long)x->msg_flags;
+	iocb->ki_pos = x->msg_flags;
 	exs_live(x->conn->xn, xfers, -1);
 	kfree(x);
 	iocb->ki_complete(iocb, res);

@@ -256,6 +256,17 @@ static void exs_run_ended(struct exs_conn *conn)
 	}
 }
 
+/* Its caller can cancel it no more. */
+exs_hot
+static void exs_run_delist(struct exs_conn *conn, struct exs_xfer *x)
+{
+	lockdep_assert_held(&conn->lock);
+	if (x->iocb->private == x)
+		x->iocb->private = list_empty(&x->same) ? NULL :
+				   list_next_entry(x, same);
+	list_del(&x->same);
+}
+
 exs_hot
 static void exs_run_finish(struct exs_conn *conn)
 	__must_hold(&conn->lock)
@@ -265,29 +276,34 @@ static void exs_run_finish(struct exs_conn *conn)
 	lockdep_assert_held(&conn->lock);
 	while ((x = list_first_entry_or_null(&conn->finished, struct exs_xfer, link))) {
 		list_del(&x->link);
+		if (x->iocb)
+			exs_run_delist(conn, x);
 		/* While it is mapped its endpoint lives: drained() waits for us. */
 		spin_unlock(&conn->lock);
 		if (x->map.mapped)
 			conn->ep->ops->unmap(conn->ep, x);
 		x->done(x, x->result);
+		cond_resched();
 		spin_lock(&conn->lock);
 	}
 }
 
-/* Receives that wait for a plain recv() before them outlive the endpoint. */
+/*
+ * Receives that wait for a plain recv() before them outlive the endpoint. Only who runs
+ * the connection takes transfers off the list, so they stay there without the lock.
+ */
 static void exs_run_unmap_rest(struct exs_conn *conn)
 	__must_hold(&conn->lock)
 {
 	struct exs_xfer *x;
 
-again:
 	list_for_each_entry(x, &conn->xfers, link) {
 		if (!x->map.mapped)
 			continue;
 		spin_unlock(&conn->lock);
 		conn->ep->ops->unmap(conn->ep, x);
+		cond_resched();
 		spin_lock(&conn->lock);
-		goto again;
 	}
 }
 
