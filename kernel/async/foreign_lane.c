@@ -551,18 +551,46 @@ void exs_lane_cancel(struct exs_op *op)
 		exs_lane_end(op, exs_lane_cancelled(op));
 }
 
-static bool exs_lane_match_cancelled(const struct exs_op *op, const void *arg)
+static bool exs_lane_match_cancelled(const struct exs_op *op, const struct exs_op *other)
 {
-	const struct exs_op *other = arg;
-
 	return op->sk == other->sk &&
 	       atomic_read(&op->state) == (EXS_OP_ISSUED | EXS_OP_CANCEL);
 }
 
+static bool exs_lane_is_over(const struct exs_op *op)
+{
+	bool over;
+
+	spin_lock(&op->queue->lock);
+	over = !op->inflight;
+	spin_unlock(&op->queue->lock);
+	return over;
+}
+
 /* As long as that may take: a try, which may have to wait for the socket's lock. */
+static void exs_lane_wait_over(struct exs_op *op)
+{
+	wait_var_event(op->sk, exs_lane_is_over(op));
+}
+
+/* One after the other, so that what all of them take is one walk. */
 void exs_lane_wait_cancelled(const struct exs_op *op)
 {
-	wait_var_event(op->sk, !exs_queue_has(op->queue, exs_lane_match_cancelled, op));
+	struct exs_queue *q = op->queue;
+	struct exs_op *other;
+	struct exs_walk w;
+
+	exs_walk_begin(q, &w, false);
+	while ((other = exs_walk_next(q, &w))) {
+		if (!exs_lane_match_cancelled(other, op))
+			continue;
+		refcount_inc(&other->ref);
+		spin_unlock(&q->lock);
+		exs_lane_wait_over(other);
+		exs_op_put(other);
+		spin_lock(&q->lock);
+	}
+	exs_walk_end(q, &w);
 }
 
 static bool exs_lane_is_going(struct sock *sk, const struct file *file)
@@ -590,7 +618,7 @@ bool exs_lane_withdraw(struct exs_op *op)
 	if (exs_lane_take_back(op, true))
 		exs_lane_end(op, -ECANCELED);
 	else
-		exs_lane_wait_cancelled(op);
+		exs_lane_wait_over(op);
 	return op->foreign.silent;
 }
 

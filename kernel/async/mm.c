@@ -3,11 +3,16 @@
  * The end of an address space cancels its operations.
  *
  * One mmu notifier per address space (mmu_notifier_get() finds it again) has a
- * list of links, one for each queue that the address space submitted to. On
+ * list of links, one for each queue that the address space submitted to. After its
  * release, that is when the last thread has exited or called exec, the
  * operations of that address space in these queues are cancelled, and only
  * those: a queue may be shared with parents and children. Their completions
  * are posted as usual, for whoever still has the queue.
+ *
+ * The release itself only arranges for that, as every other end of an address space
+ * waits for it (SRCU). As fput() does, it leaves the work to the task, before it returns
+ * to the program that it executes, or before whoever waits for its exit hears of that;
+ * or to a worker if the task is a thread of the kernel.
  *
  * A link holds the notifier, which holds mm_count. It is owned by the queue and
  * stays as long as the queue, or until another address space joins and it
@@ -16,38 +21,109 @@
 #include <linux/mmu_notifier.h>
 #include <linux/sched/mm.h>
 #include <linux/slab.h>
+#include <linux/task_work.h>
+#include <linux/wait_bit.h>
+#include <linux/workqueue.h>
 
 #include "mm.h"
 #include "op.h"
 
+/**
+ * struct exs_mm - an address space
+ * @notifier: tells of its end
+ * @ref: the notifier's, and that of the end's work
+ * @task_work: the work, of the task
+ * @work: or of a worker
+ * @lock: guards @links
+ * @links: struct exs_mm_link
+ */
 struct exs_mm {
 	struct mmu_notifier notifier;
-	spinlock_t lock;		/* guards links */
-	struct list_head links;		/* struct exs_mm_link */
+	refcount_t ref;
+	union {
+		struct callback_head task_work;
+		struct work_struct work;
+	};
+	spinlock_t lock;		/* see above */
+	struct list_head links;
 };
+
+/* Works of ends that are under way. */
+static atomic_t exs_mm_ends = ATOMIC_INIT(0);
 
 static bool exs_mm_match(const struct exs_op *op, const void *mm)
 {
 	return op->link->mm == mm;
 }
 
+static void exs_mm_put(struct exs_mm *m)
+{
+	if (refcount_dec_and_test(&m->ref))
+		kfree(m);
+}
+
+/* A queue that submissions went to, with a reference; NULL: no more. */
+static struct exs_queue *exs_mm_next_queue(struct exs_mm *m)
+{
+	struct exs_queue *q = NULL;
+	struct exs_mm_link *link, *next;
+
+	spin_lock(&m->lock);
+	list_for_each_entry_safe(link, next, &m->links, mm_node) {
+		/* A queue takes its own link off before it is freed. */
+		list_del_init(&link->mm_node);
+		if (kref_get_unless_zero(&link->queue->ref)) {
+			q = link->queue;
+			break;
+		}
+	}
+	spin_unlock(&m->lock);
+	return q;
+}
+
 /*
- * No thread of this address space is left, so no submission is under way. The
- * links stay: a queue removes its own under @lock before it is freed, so the
- * queues on the list are there, too.
+ * No thread of this address space is left, so no submission is under way, and no link
+ * is added. The operations keep their queues until they are cancelled.
  */
+static void exs_mm_end(struct exs_mm *m)
+{
+	struct exs_queue *q;
+	LIST_HEAD(ops);
+
+	while ((q = exs_mm_next_queue(m))) {
+		exs_queue_collect(q, exs_mm_match, m, &ops);
+		exs_queue_put(q);
+	}
+	exs_ops_cancel(&ops);
+	exs_mm_put(m);
+	if (atomic_dec_and_test(&exs_mm_ends))
+		wake_up_var(&exs_mm_ends);
+}
+
+static void exs_mm_end_task(struct callback_head *task_work)
+{
+	exs_mm_end(container_of(task_work, struct exs_mm, task_work));
+}
+
+static void exs_mm_end_work(struct work_struct *work)
+{
+	exs_mm_end(container_of(work, struct exs_mm, work));
+}
+
+/* Under the notifiers' SRCU: no more than this. Called once. */
 static void exs_mm_notify_release(struct mmu_notifier *notifier,
 				  struct mm_struct *mm)
 {
 	struct exs_mm *m = container_of(notifier, struct exs_mm, notifier);
-	struct exs_mm_link *link;
-	LIST_HEAD(ops);
 
-	spin_lock(&m->lock);
-	list_for_each_entry(link, &m->links, mm_node)
-		exs_queue_collect(link->queue, exs_mm_match, m, &ops);
-	spin_unlock(&m->lock);
-	exs_ops_cancel(&ops);
+	refcount_inc(&m->ref);
+	atomic_inc(&exs_mm_ends);
+	init_task_work(&m->task_work, exs_mm_end_task);
+	if (!(current->flags & PF_KTHREAD) &&
+	    !task_work_add(current, &m->task_work, TWA_RESUME))
+		return;
+	INIT_WORK(&m->work, exs_mm_end_work);
+	queue_work(system_unbound_wq, &m->work);
 }
 
 static struct mmu_notifier *exs_mm_alloc(struct mm_struct *mm)
@@ -56,6 +132,7 @@ static struct mmu_notifier *exs_mm_alloc(struct mm_struct *mm)
 
 	if (!m)
 		return ERR_PTR(-ENOMEM);
+	refcount_set(&m->ref, 1);
 	spin_lock_init(&m->lock);
 	INIT_LIST_HEAD(&m->links);
 	return &m->notifier;
@@ -63,7 +140,7 @@ static struct mmu_notifier *exs_mm_alloc(struct mm_struct *mm)
 
 static void exs_mm_free(struct mmu_notifier *notifier)
 {
-	kfree(container_of(notifier, struct exs_mm, notifier));
+	exs_mm_put(container_of(notifier, struct exs_mm, notifier));
 }
 
 static const struct mmu_notifier_ops exs_mm_ops = {
@@ -169,4 +246,7 @@ void exs_mm_unlink_all(struct exs_queue *q)
 void exs_mm_exit(void)
 {
 	mmu_notifier_synchronize();
+	wait_var_event(&exs_mm_ends, !atomic_read(&exs_mm_ends));
+	/* The last may still be about to return. */
+	synchronize_rcu_tasks();
 }

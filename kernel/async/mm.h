@@ -40,7 +40,7 @@ int exs_mm_errno(int err);
 /* The queue is being freed. */
 void exs_mm_unlink_all(struct exs_queue *q);
 
-/* Waits until no callback of ours is left in the notifiers. */
+/* Waits until no callback of ours is left in the notifiers, nor work of an end. */
 void exs_mm_exit(void);
 
 #endif

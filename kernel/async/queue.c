@@ -20,6 +20,9 @@
 #include "op.h"
 #include "queue.h"
 
+/* Operations looked at before a walk through them reschedules. */
+#define EXS_WALK_BATCH	1024
+
 static atomic64_t exs_queue_last_id = ATOMIC64_INIT(0);
 
 /*
@@ -81,6 +84,7 @@ static void exs_queue_init(struct exs_queue *q, u32 depth)
 	exs_slots_init(&q->slots, depth);
 	q->npages = 2 + PFN_UP((size_t)q->slots.capacity * sizeof(struct exs_cqe));
 	INIT_LIST_HEAD(&q->ops);
+	INIT_LIST_HEAD(&q->walks);
 	INIT_LIST_HEAD(&q->timeouts);
 	INIT_LIST_HEAD(&q->links);
 	INIT_LIST_HEAD(&q->sleepers);
@@ -178,6 +182,7 @@ int exs_queue_reserve(struct exs_queue *q, struct exs_op *op)
 	ok = exs_queue_take_slots(q, op);
 	if (ok) {
 		list_add_tail(&op->node, &q->ops);
+		op->inflight = true;
 		op->link->inflight++;
 		q->submitted++;
 	}
@@ -189,10 +194,23 @@ int exs_queue_reserve(struct exs_queue *q, struct exs_op *op)
 	return ok ? 0 : -EAGAIN;
 }
 
+/* Those who were to come to @op next come to its neighbour. */
+static void exs_walks_leave(struct exs_queue *q, const struct exs_op *op)
+{
+	struct exs_walk *w;
+
+	lockdep_assert_held(&q->lock);
+	list_for_each_entry(w, &q->walks, node)
+		if (w->next == &op->node)
+			w->next = w->back ? op->node.prev : op->node.next;
+}
+
 static void exs_queue_forget(struct exs_queue *q, struct exs_op *op)
 {
 	lockdep_assert_held(&q->lock);
+	exs_walks_leave(q, op);
 	list_del_init(&op->node);
+	op->inflight = false;
 	op->link->inflight--;
 	if (op->timer)
 		exs_timeout_end(op);
@@ -212,6 +230,7 @@ void exs_queue_readmit(struct exs_queue *q, struct exs_op *op, struct exs_mm_lin
 {
 	lockdep_assert_held(&q->lock);
 	list_move_tail(&op->node, &q->ops);
+	op->inflight = true;
 	op->link = link;
 	link->inflight++;
 	q->submitted++;
@@ -265,54 +284,72 @@ void exs_queue_timed_out(struct exs_queue *q, const struct exs_cqe *cqe)
 	exs_queue_notify_locked(q);
 }
 
+void exs_walk_begin(struct exs_queue *q, struct exs_walk *w, bool back)
+{
+	spin_lock(&q->lock);
+	w->back = back;
+	w->next = back ? q->ops.prev : q->ops.next;
+	w->left = q->slots.reserved;	/* each operation has a slot at least */
+	list_add(&w->node, &q->walks);
+}
+
+struct exs_op *exs_walk_next(struct exs_queue *q, struct exs_walk *w)
+{
+	struct list_head *at;
+
+	lockdep_assert_held(&q->lock);
+	if (w->left && w->left % EXS_WALK_BATCH == 0) {
+		spin_unlock(&q->lock);
+		cond_resched();
+		spin_lock(&q->lock);
+	}
+	at = w->next;
+	if (at == &q->ops || !w->left)
+		return NULL;
+	w->left--;
+	w->next = w->back ? at->prev : at->next;
+	return list_entry(at, struct exs_op, node);
+}
+
+void exs_walk_end(struct exs_queue *q, struct exs_walk *w)
+{
+	list_del(&w->node);
+	spin_unlock(&q->lock);
+}
+
 u32 exs_queue_collect(struct exs_queue *q, exs_op_match match, const void *arg,
 		      struct list_head *list)
 {
+	struct exs_walk w;
 	struct exs_op *op;
 	u32 n = 0;
 
-	spin_lock(&q->lock);
-	list_for_each_entry(op, &q->ops, node) {
+	exs_walk_begin(q, &w, false);
+	while ((op = exs_walk_next(q, &w))) {
 		if (!match(op, arg))
 			continue;
 		n++;
 		if (exs_op_claim_cancel(op))
 			list_add_tail(&op->cancel_node, list);
 	}
-	spin_unlock(&q->lock);
+	exs_walk_end(q, &w);
 	return n;
 }
 
 struct exs_op *exs_queue_find_last(struct exs_queue *q, exs_op_match match,
 				   const void *arg)
 {
-	struct exs_op *op, *found = NULL;
-
-	spin_lock(&q->lock);
-	list_for_each_entry_reverse(op, &q->ops, node) {
-		if (!match(op, arg))
-			continue;
-		refcount_inc(&op->ref);
-		found = op;
-		break;
-	}
-	spin_unlock(&q->lock);
-	return found;
-}
-
-bool exs_queue_has(struct exs_queue *q, exs_op_match match, const void *arg)
-{
+	struct exs_walk w;
 	struct exs_op *op;
-	bool has = false;
 
-	spin_lock(&q->lock);
-	list_for_each_entry(op, &q->ops, node) {
-		has = match(op, arg);
-		if (has)
-			break;
-	}
-	spin_unlock(&q->lock);
-	return has;
+	exs_walk_begin(q, &w, true);
+	do {
+		op = exs_walk_next(q, &w);
+	} while (op && !match(op, arg));
+	if (op)
+		refcount_inc(&op->ref);
+	exs_walk_end(q, &w);
+	return op;
 }
 
 /*

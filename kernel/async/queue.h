@@ -54,6 +54,7 @@ struct sock;
  * @pages: its pages; constant
  * @npages: how many; constant
  * @ops: operations in flight
+ * @walks: struct exs_walk, who is among them
  * @timeouts: struct exs_op_timer, of operations in flight: those whose last timeout
  *	entry was not consumed, in the order of the entries
  * @links: address spaces that submitted operations
@@ -92,6 +93,7 @@ struct exs_queue {
 	unsigned long npages;
 
 	struct list_head ops;
+	struct list_head walks;
 	struct list_head timeouts;
 	struct list_head links;
 
@@ -195,6 +197,29 @@ bool exs_queue_post(struct exs_queue *q, struct exs_op *op, struct exs_cqe *cqe)
  */
 void exs_queue_timed_out(struct exs_queue *q, const struct exs_cqe *cqe);
 
+/**
+ * struct exs_walk - a walk through the operations in flight
+ * @node: queue->walks
+ * @next: the one to come, or queue->ops; an operation that leaves moves it on
+ * @back: from the last to the first
+ * @left: no more than there were at the beginning; those that come later do not count
+ */
+struct exs_walk {
+	struct list_head node;
+	struct list_head *next;
+	bool back;
+	u32 left;
+};
+
+/*
+ * From begin to end q->lock is held, but exs_walk_next() releases it now and then, to
+ * reschedule, and so may the caller between two calls. Process context.
+ */
+void exs_walk_begin(struct exs_queue *q, struct exs_walk *w, bool back) __acquires(&q->lock);
+/* The next operation; NULL: there is none. */
+struct exs_op *exs_walk_next(struct exs_queue *q, struct exs_walk *w) __must_hold(&q->lock);
+void exs_walk_end(struct exs_queue *q, struct exs_walk *w) __releases(&q->lock);
+
 /* Whether cancellation should hit @op. */
 typedef bool (*exs_op_match)(const struct exs_op *op, const void *arg);
 
@@ -208,9 +233,6 @@ u32 exs_queue_collect(struct exs_queue *q, exs_op_match match, const void *arg,
 /* The last operation in flight that @match, with a reference; or NULL. */
 struct exs_op *exs_queue_find_last(struct exs_queue *q, exs_op_match match,
 				   const void *arg);
-
-/* Whether an operation in flight matches. */
-bool exs_queue_has(struct exs_queue *q, exs_op_match match, const void *arg);
 
 /*
  * wait.c

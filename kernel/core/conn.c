@@ -643,19 +643,25 @@ void exs_conn_open(struct exs_conn *conn, struct exs_xfer *gate)
 	spin_unlock(&conn->lock);
 }
 
+static void exs_conn_cancel_xfer(struct exs_conn *conn, struct exs_xfer *x)
+{
+	exs_count(conn->xn, cancel_looks, 1);
+	if (x->is_recv && !x->ended)
+		exs_engine_cancel_rcv(&conn->engine, &x->rcv);
+	if (!x->is_recv && !x->all_posted)
+		exs_engine_cancel_snd(&conn->engine, &x->snd);
+}
+
 void exs_conn_cancel(struct exs_conn *conn, const struct exs_call *call)
 {
 	struct exs_xfer *x;
 
 	spin_lock(&conn->lock);
-	list_for_each_entry(x, &call->xfers, sibling) {
-		if (x->is_recv && !x->ended)
-			exs_engine_cancel_rcv(&conn->engine, &x->rcv);
-		if (!x->is_recv && !x->all_posted)
-			exs_engine_cancel_snd(&conn->engine, &x->snd);
-	}
+	list_for_each_entry(x, &call->xfers, sibling)
+		exs_conn_cancel_xfer(conn, x);
 	if (!list_empty(&call->xfers))
 		exs_conn_run_locked(conn);
+	}
 	spin_unlock(&conn->lock);
 }
 

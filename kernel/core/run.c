@@ -271,24 +271,27 @@ static void exs_run_finish(struct exs_conn *conn)
 		if (x->map.mapped)
 			conn->ep->ops->unmap(conn->ep, x);
 		x->done(x, x->result);
+		cond_resched();
 		spin_lock(&conn->lock);
 	}
 }
 
-/* Receives that wait for a plain recv() before them outlive the endpoint. */
+/*
+ * Receives that wait for a plain recv() before them outlive the endpoint. Only who runs
+ * the connection takes transfers off the list, so they stay there without the lock.
+ */
 static void exs_run_unmap_rest(struct exs_conn *conn)
 	__must_hold(&conn->lock)
 {
 	struct exs_xfer *x;
 
-again:
 	list_for_each_entry(x, &conn->xfers, link) {
 		if (!x->map.mapped)
 			continue;
 		spin_unlock(&conn->lock);
 		conn->ep->ops->unmap(conn->ep, x);
+		cond_resched();
 		spin_lock(&conn->lock);
-		goto again;
 	}
 }
 

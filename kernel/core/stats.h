@@ -35,6 +35,7 @@
 	X(ops_discarded)	\
 	X(ops_timed_out)	\
 	X(ops_cancelled)	\
+	X(cancel_looks)		\
 	X(queue_full)		\
 	X(waiter_completions)	\
 	X(waiter_given_up)	\

@@ -297,6 +297,64 @@ static void closes(void)
 	must_be(recv(p.s, bytes, 1, 0), 0);
 }
 
+enum { MANY = 3000 };
+
+static void many_open(struct pair *p, exs_qhandle_t *q)
+{
+	exs_mhandle_t m = region_new(bytes, sizeof(bytes), EXS_ACCESS_WRITE);
+	int i;
+
+	*q = queue_new(MANY);
+	pair_open(p);
+	for (i = 0; i < MANY; i++)
+		start_recv(p->s, bytes, 1, 0, *q, i, m);
+}
+
+/* Each is found at once, however many there are. */
+static void many(void)
+{
+	struct pair p;
+	exs_qhandle_t q;
+	int i;
+
+	many_open(&p, &q);
+	must_be(exs_cancel(q, -1, 0, 0), 0);
+	for (i = 0; i < MANY; i++)
+		must_be(event_next(q).exs_evt_errno, ECANCELED);
+	must_be(delta("ops_cancelled"), MANY);
+	must_be(delta("cancel_looks"), MANY);
+}
+
+struct hand_over { int fd; exs_qhandle_t q; exs_mhandle_t m; };
+
+static void receive_many(void *arg)
+{
+	const struct hand_over *h = arg;
+	exs_mhandle_t m = region_new(bytes, sizeof(bytes), EXS_ACCESS_WRITE);
+	int i;
+
+	for (i = 0; i < MANY; i++)
+		start_recv(h->fd, bytes, 1, 0, h->q, i, m);
+}
+
+/* Whoever waits for the exit finds the operations ended: what arrives then is nobody's but theirs. */
+static void many_of_the_dead(void)
+{
+	struct hand_over h;
+	struct pair p;
+	int i;
+
+	h.q = queue_new(MANY);
+	pair_open(&p);
+	h.fd = p.s;
+	join(spawn(receive_many, &h));
+	send_all(p.c, 1, 0, 100);
+	recv_all(p.s, 1, 0, 100);
+	for (i = 0; i < MANY; i++)
+		must_be(event_next(h.q).exs_evt_errno, ECANCELED);
+	must_be(delta("cancel_looks"), MANY);
+}
+
 static const struct e2e_case cases[] = {
 	{ "by_socket", by_socket, .on = ON_BOTH },
 	{ "by_duplicate", by_duplicate, .on = ON_STREAM },
@@ -310,6 +368,8 @@ static const struct e2e_case cases[] = {
 	{ "sends", sends, .on = ON_BOTH },
 	{ "accepts", accepts, .on = ON_BOTH },
 	{ "connects", connects, .on = ON_STREAM, .needs = NEEDS_ONE },
+	{ "many", many, .on = ON_STREAM },
+	{ "many_of_the_dead", many_of_the_dead, .on = ON_STREAM },
 	{ "closes", closes, .on = ON_STREAM },
 	{}
 };
