@@ -10,6 +10,7 @@
 #include <linux/vmalloc.h>
 
 #include "conn.h"
+#include "limits.h"
 #include "message.h"
 #include "run.h"
 #include "sock.h"
@@ -91,13 +92,30 @@ static void exs_run_transmit(struct exs_conn *conn)
 	}
 }
 
+/* Kernel memory that a peer has us allocate: the user's, and in the user's cgroup. */
+static int exs_ring_alloc(struct exs_conn *conn, u32 size)
+{
+	int err = exs_limit_charge_user(conn->xn, EXS_LIMIT_PAGES, PFN_UP(size), conn->user);
+	void *mem;
+
+	if (err)
+		return err;
+	conn->ring_pages = PFN_UP(size);
+	mem = __vmalloc(size, GFP_KERNEL_ACCOUNT | __GFP_ZERO | __GFP_NOWARN);
+	if (!mem)
+		return -ENOMEM;
+	exs_live(conn->xn, rings, 1);
+	conn->ring_mem = mem;
+	return 0;
+}
+
 /* The peer wants to send and has nowhere to write: make our ring. */
 static void exs_run_ring(struct exs_conn *conn)
 	__must_hold(&conn->lock)
 {
 	int size = exs_option(&conn->options, EXS_SO_RING);
-	void *mem;
-	int err = -ENOMEM;
+	struct mem_cgroup *old;
+	int err;
 
 	lockdep_assert_held(&conn->lock);
 	if (!conn->engine.ring_wanted || conn->ring_made || !size ||
@@ -110,12 +128,11 @@ static void exs_run_ring(struct exs_conn *conn)
 	conn->users++;
 	spin_unlock(&conn->lock);
 
-	mem = __vmalloc(size, GFP_KERNEL_ACCOUNT | __GFP_ZERO | __GFP_NOWARN);
-	if (mem) {
-		exs_live(conn->xn, rings, 1);
-		conn->ring_mem = mem;
-		err = conn->ep->ops->map_ring(conn->ep, mem, size);
-	}
+	old = set_active_memcg(conn->memcg);
+	err = exs_ring_alloc(conn, size);
+	if (!err)
+		err = conn->ep->ops->map_ring(conn->ep, conn->ring_mem, size);
+	set_active_memcg(old);
 
 	spin_lock(&conn->lock);
 	exs_conn_unuse(conn);

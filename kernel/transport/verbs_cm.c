@@ -290,6 +290,7 @@ static int (*const exs_verbs_step[])(struct exs_verbs_ep *v) = {
 /* Take those of @steps that are due. Return: 0, or -ERESTARTSYS. Sleeps. */
 static int exs_verbs_take_steps(struct exs_verbs_ep *v, unsigned long steps)
 {
+	struct mem_cgroup *old = set_active_memcg(v->ep.conn->memcg);
 	unsigned int i;
 	int err = 0;
 
@@ -301,6 +302,7 @@ static int exs_verbs_take_steps(struct exs_verbs_ep *v, unsigned long steps)
 		err = exs_verbs_step[i](v);
 	}
 	mutex_unlock(&v->step_mutex);
+	set_active_memcg(old);
 	if (!err || err == -ERESTARTSYS)
 		return err;
 	exs_conn_lost(v->ep.conn, -exs_verbs_errno(err));

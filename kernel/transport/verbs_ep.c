@@ -94,8 +94,10 @@ static void exs_verbs_set_id(struct exs_verbs_ep *v, struct rdma_cm_id *id)
 /* Has @id and a reference on @conn, once it is published. Sleeps. */
 struct exs_verbs_ep *exs_verbs_alloc(struct exs_conn *conn, struct rdma_cm_id *id)
 {
+	struct mem_cgroup *old = set_active_memcg(conn->memcg);
 	struct exs_verbs_ep *v = kmem_cache_zalloc(exs_verbs_cache, GFP_KERNEL);
 
+	set_active_memcg(old);
 	if (!v)
 		return NULL;
 	v->ep.ops = &exs_verbs_ops;
