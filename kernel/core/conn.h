@@ -171,8 +171,10 @@ struct exs_conn {
 	struct sockaddr_storage local, peer;
 	/* private: to conn.c, run.c, data.c, message.c */
 	bool running, run_again;	/* exs_conn_run()                  */
+	int budget;			/* what the runner may still do     */
 	bool engine_up;			/* engine was started: state was UP  */
 	bool drained;			/* the queue pair is gone           */
+	bool all_ended;			/* transfers were, after that       */
 	bool fin_delivered;		/* as far as the transport knows     */
 	bool orphan;
 	bool read_shut;			/* shutdown(SHUT_RD)                  */

@@ -277,7 +277,11 @@ static const struct exs_verbs_queue {
 	{ &exs_verbs_wq, "exs_verbs", WQ_UNBOUND, 0 },
 	{ &exs_verbs_connect_wq, "exs_connect", WQ_UNBOUND, WQ_MAX_ACTIVE },
 	{ &exs_verbs_end_wq, "exs_end", WQ_UNBOUND, WQ_MAX_ACTIVE },
-	{ &exs_verbs_cq_wq, "exs_cq", WQ_HIGHPRI | WQ_CPU_INTENSIVE, 0 },
+	/*
+	 * There is one item per connection, and its rounds are bounded: so one at a time
+	 * on a processor, where the event came or EXS_SO_CPU says, and not before programs.
+	 */
+	{ &exs_verbs_cq_wq, "exs_cq", 0, 0 },
 };
 
 static void exs_verbs_free_queues(void)
