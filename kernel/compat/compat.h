@@ -13,6 +13,7 @@
 #include <linux/eventfd.h>
 #include <linux/file.h>
 #include <linux/fs.h>
+#include <linux/memcontrol.h>
 #include <linux/mm.h>
 #include <linux/net.h>
 #include <linux/skbuff.h>
@@ -46,6 +47,16 @@ int exs_accept(struct socket *sock, struct socket *newsock,
 #ifndef EXS_HAVE_SOCKADDR_UNSIZED
 #define sockaddr_unsized sockaddr
 #endif
+
+/* One more reference on @memcg, perhaps NULL, of which the caller has one. */
+static inline struct mem_cgroup *exs_memcg_get(struct mem_cgroup *memcg)
+{
+#ifdef CONFIG_MEMCG
+	if (memcg)
+		css_get(&memcg->css);
+#endif
+	return memcg;
+}
 
 /* Tables end with an empty entry that @size does not count. */
 #ifndef EXS_HAVE_REGISTER_NET_SYSCTL_SZ

@@ -6,6 +6,7 @@
 #include <linux/slab.h>
 #include <linux/vmalloc.h>
 
+#include "../compat/compat.h"
 #include "call.h"
 #include "conn.h"
 #include "core.h"
@@ -72,12 +73,15 @@ static void exs_conn_revoke_work(struct work_struct *work)
 	exs_conn_put(conn);
 }
 
-struct exs_conn *exs_conn_alloc(const struct exs_sock *xs)
+struct exs_conn *exs_conn_alloc(const struct exs_sock *xs, struct mem_cgroup *memcg)
 {
+	struct mem_cgroup *old = set_active_memcg(memcg);
 	struct exs_conn *conn = kmem_cache_zalloc(exs_conn_cache, GFP_KERNEL);
 
+	set_active_memcg(old);
 	if (!conn)
 		return NULL;
+	conn->memcg = exs_memcg_get(memcg);
 	kref_init(&conn->ref);
 	spin_lock_init(&conn->lock);
 	conn->xn = exs_net_get(exs_net(sock_net(&xs->sk)));
@@ -121,10 +125,13 @@ void exs_conn_release(struct kref *ref)
 		vfree(conn->ring_mem);
 		exs_live(conn->xn, rings, -1);
 	}
+	if (conn->ring_pages)
+		exs_limit_uncharge(EXS_LIMIT_PAGES, conn->ring_pages, conn->user);
 	if (conn->orphan)
 		exs_orphan_gone(conn);
 	if (conn->user)
 		exs_limit_uncharge(EXS_LIMIT_CONNS, 1, conn->user);
+	mem_cgroup_put(conn->memcg);
 	kmem_cache_free(exs_conn_cache, conn);
 	exs_live(xn, conns, -1);
 	exs_net_put(xn);
@@ -661,7 +668,6 @@ void exs_conn_cancel(struct exs_conn *conn, const struct exs_call *call)
 		exs_conn_cancel_xfer(conn, x);
 	if (!list_empty(&call->xfers))
 		exs_conn_run_locked(conn);
-	}
 	spin_unlock(&conn->lock);
 }
 

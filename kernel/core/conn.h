@@ -28,7 +28,9 @@
 #define EXS_CORE_CONN_H
 
 #include <linux/kref.h>
+#include <linux/memcontrol.h>
 #include <linux/scatterlist.h>
+#include <linux/sched/mm.h>
 #include <linux/socket.h>
 #include <linux/spinlock.h>
 #include <linux/uio.h>
@@ -151,6 +153,8 @@ struct exs_xfer {
  * @peer: the peer's
  * @end_err: positive errno that ended it, 0 while it lives or after an orderly end
  * @options: its SOL_EXS options; read without the lock, too
+ * @memcg: charged with what is allocated for it, by whatever thread; a reference, or
+ *	NULL: there are none; constant
  * @user: whose cap it counts against until it is gone, or NULL: a half-open one's; a
  *	charge, set before it is used
  */
@@ -162,14 +166,17 @@ struct exs_conn {
 	struct sock *sk;
 	int err, end_err;
 	struct exs_options options;
+	struct mem_cgroup *memcg;
 	struct exs_user *user;
 	enum exs_conn_state state;
 	u8 socktype;
 	struct sockaddr_storage local, peer;
 	/* private: to conn.c, run.c, data.c, message.c */
 	bool running, run_again;	/* exs_conn_run()                  */
+	int budget;			/* what the runner may still do     */
 	bool engine_up;			/* engine was started: state was UP  */
 	bool drained;			/* the queue pair is gone           */
+	bool all_ended;			/* transfers were, after that       */
 	bool fin_delivered;		/* as far as the transport knows     */
 	bool orphan;
 	bool read_shut;			/* shutdown(SHUT_RD)                  */
@@ -178,6 +185,7 @@ struct exs_conn {
 					 * on its way into a kernel buffer  */
 	__poll_t wake;			/* EPOLL* to report at the end of a run */
 	void *ring_mem;			/* our ring; set once, freed with us */
+	u32 ring_pages;			/* charged to @user, likewise        */
 	u32 users;			/* calls into the endpoint that sleep */
 	struct exs_engine engine;
 	union {				/* too large for a stack; of whoever    */
@@ -282,8 +290,9 @@ int exs_conn_init(void);
 void exs_conn_exit(void);
 
 /* A connection of @xs's (who connects or listens) type and options, without
- * endpoint, one reference. NULL: no memory. Sleeps. */
-struct exs_conn *exs_conn_alloc(const struct exs_sock *xs);
+ * endpoint, one reference; it and all that it takes is charged to @memcg. NULL: no
+ * memory. Sleeps. */
+struct exs_conn *exs_conn_alloc(const struct exs_sock *xs, struct mem_cgroup *memcg);
 void exs_conn_release(struct kref *ref);
 
 static inline void exs_conn_get(struct exs_conn *conn)

@@ -236,9 +236,11 @@ static int exs_connect_endpoint(struct exs_sock *xs, struct exs_conn *conn)
 static struct exs_conn *exs_connect_make(struct exs_sock *xs,
 					 const struct sockaddr_storage *addr)
 {
-	struct exs_conn *conn = exs_conn_alloc(xs);
+	struct mem_cgroup *memcg = get_mem_cgroup_from_mm(current->mm);
+	struct exs_conn *conn = exs_conn_alloc(xs, memcg);
 	int err;
 
+	mem_cgroup_put(memcg);
 	if (!conn)
 		return ERR_PTR(-ENOMEM);
 	conn->local = xs->local;

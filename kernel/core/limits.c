@@ -294,7 +294,8 @@ int exs_turn_take(struct exs_user *user, struct exs_turn *turn)
 	user = exs_user_top(user);
 	spin_lock(&exs_users_lock);
 	if (list_empty(&turn->node)) {
-		ret = turn->given || user->turns < READ_ONCE(exs_sysctl_max_user_workers);
+		ret = turn->given ? EXS_TURN_WAITED :
+		      user->turns < READ_ONCE(exs_sysctl_max_user_workers);
 		if (!ret)
 			list_add_tail(&turn->node, &user->waiting);
 		else if (!turn->given)
@@ -307,19 +308,11 @@ int exs_turn_take(struct exs_user *user, struct exs_turn *turn)
 	return ret;
 }
 
-void exs_turn_end(struct exs_user *user)
-{
-	user = exs_user_top(user);
-	spin_lock(&exs_users_lock);
-	user->turns--;
-	spin_unlock(&exs_users_lock);
-}
-
-struct exs_turn *exs_turn_next(struct exs_user *user)
+/* The one that has waited longest, if there is a turn, which is its own then; or NULL. */
+static struct exs_turn *exs_turn_next(struct exs_user *user)
 {
 	struct exs_turn *next;
 
-	user = exs_user_top(user);
 	spin_lock(&exs_users_lock);
 	next = list_first_entry_or_null(&user->waiting, struct exs_turn, node);
 	if (user->turns >= READ_ONCE(exs_sysctl_max_user_workers))
@@ -331,4 +324,27 @@ struct exs_turn *exs_turn_next(struct exs_user *user)
 	}
 	spin_unlock(&exs_users_lock);
 	return next;
+}
+
+void exs_turn_end(struct exs_user *user)
+{
+	struct exs_turn *next;
+
+	user = exs_user_top(user);
+	spin_lock(&exs_users_lock);
+	user->turns--;
+	spin_unlock(&exs_users_lock);
+	while ((next = exs_turn_next(user)))
+		next->again(next);
+}
+
+bool exs_turn_withdraw(struct exs_turn *turn)
+{
+	bool waited;
+
+	spin_lock(&exs_users_lock);
+	waited = !list_empty(&turn->node);
+	list_del_init(&turn->node);
+	spin_unlock(&exs_users_lock);
+	return waited;
 }

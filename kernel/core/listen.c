@@ -37,6 +37,7 @@
  * @count: how many there are, counting places that are reserved
  * @half_open: those of them that are not ready
  * @user: who listens; a reference while @open
+ * @memcg: the memory cgroup that is charged; likewise
  * @pending: struct exs_waiting, hand-shake under way
  * @ready: struct exs_waiting, for accept()
  * @waiters: struct exs_waiter, asynchronous accepts
@@ -50,6 +51,7 @@ struct exs_listen {
 	unsigned int count;
 	unsigned int half_open;
 	struct exs_user *user;
+	struct mem_cgroup *memcg;
 	struct list_head pending;
 	struct list_head ready;
 	struct list_head waiters;
@@ -127,11 +129,13 @@ static void exs_listen_unreserve(struct exs_listen *listen)
 
 static struct exs_waiting *exs_waiting_alloc(struct exs_listen *listen)
 {
+	struct mem_cgroup *old = set_active_memcg(listen->memcg);
 	struct exs_waiting *w = kzalloc(sizeof(*w), GFP_KERNEL_ACCOUNT);
 
+	set_active_memcg(old);
 	if (!w)
 		return NULL;
-	w->conn = exs_conn_alloc(exs_sk(listen->sk));
+	w->conn = exs_conn_alloc(exs_sk(listen->sk), listen->memcg);
 	if (!w->conn) {
 		kfree(w);
 		return NULL;
@@ -290,9 +294,12 @@ static struct sock *exs_child_alloc(struct sock *sk, struct exs_waiting *w)
 {
 	struct exs_sock *listener = exs_sk(sk), *xs;
 	struct exs_conn *conn = w->conn;
+	struct mem_cgroup *old;
 	struct sock *child;
 
+	old = set_active_memcg(conn->memcg);
 	child = exs_sock_alloc(sock_net(sk), NULL, sk->sk_type, 0);
+	set_active_memcg(old);
 	if (!child)
 		return NULL;
 	exs_child_inherit(child, sk);
@@ -493,6 +500,7 @@ static int exs_listen_open(struct exs_sock *xs, int backlog)
 	exs_listen_set_backlog(listen, backlog);
 	spin_lock(&listen->lock);
 	listen->user = user;
+	listen->memcg = get_mem_cgroup_from_mm(current->mm);
 	listen->open = true;
 	spin_unlock(&listen->lock);
 	return 0;
@@ -549,6 +557,7 @@ void exs_listen_stop(struct exs_sock *xs, struct exs_verbs_listener *bound)
 	exs_listen_cancel_waiters(listen);
 	exs_listen_drop_all(listen);
 	exs_user_put(listen->user);
+	mem_cgroup_put(listen->memcg);
 	/* accept(2) finds it closed. */
 	xs->sk.sk_state_change(&xs->sk);
 }

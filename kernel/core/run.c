@@ -10,15 +10,18 @@
 #include <linux/vmalloc.h>
 
 #include "conn.h"
+#include "limits.h"
 #include "message.h"
 #include "run.h"
 #include "sock.h"
 #include "stats.h"
 
-/* Rounds before the runner hands over to a worker: it may be a program that
- * only wanted to submit something.
+/*
+ * What a runner does before it hands over to a worker: it may be a program that only
+ * wanted to submit something, and what it does may be others'. A round, a transfer that
+ * ends, and a page that is copied count one each.
  */
-#define EXS_RUN_ROUNDS	64
+#define EXS_RUN_BUDGET	256
 
 static void exs_run_fail(struct exs_conn *conn, int err)
 	__must_hold(&conn->lock)
@@ -91,13 +94,30 @@ static void exs_run_transmit(struct exs_conn *conn)
 	}
 }
 
+/* Kernel memory that a peer has us allocate: the user's, and in the user's cgroup. */
+static int exs_ring_alloc(struct exs_conn *conn, u32 size)
+{
+	int err = exs_limit_charge_user(conn->xn, EXS_LIMIT_PAGES, PFN_UP(size), conn->user);
+	void *mem;
+
+	if (err)
+		return err;
+	conn->ring_pages = PFN_UP(size);
+	mem = __vmalloc(size, GFP_KERNEL_ACCOUNT | __GFP_ZERO | __GFP_NOWARN);
+	if (!mem)
+		return -ENOMEM;
+	exs_live(conn->xn, rings, 1);
+	conn->ring_mem = mem;
+	return 0;
+}
+
 /* The peer wants to send and has nowhere to write: make our ring. */
 static void exs_run_ring(struct exs_conn *conn)
 	__must_hold(&conn->lock)
 {
 	int size = exs_option(&conn->options, EXS_SO_RING);
-	void *mem;
-	int err = -ENOMEM;
+	struct mem_cgroup *old;
+	int err;
 
 	lockdep_assert_held(&conn->lock);
 	if (!conn->engine.ring_wanted || conn->ring_made || !size ||
@@ -110,12 +130,11 @@ static void exs_run_ring(struct exs_conn *conn)
 	conn->users++;
 	spin_unlock(&conn->lock);
 
-	mem = __vmalloc(size, GFP_KERNEL_ACCOUNT | __GFP_ZERO | __GFP_NOWARN);
-	if (mem) {
-		exs_live(conn->xn, rings, 1);
-		conn->ring_mem = mem;
-		err = conn->ep->ops->map_ring(conn->ep, mem, size);
-	}
+	old = set_active_memcg(conn->memcg);
+	err = exs_ring_alloc(conn, size);
+	if (!err)
+		err = conn->ep->ops->map_ring(conn->ep, conn->ring_mem, size);
+	set_active_memcg(old);
 
 	spin_lock(&conn->lock);
 	exs_conn_unuse(conn);
@@ -161,14 +180,25 @@ static void exs_run_copy(struct exs_conn *conn, struct exs_xfer *x,
 	spin_lock(&conn->lock);
 }
 
+/* Whether there may be more in this run; what there is comes in the next. */
+static bool exs_run_afford(struct exs_conn *conn)
+{
+	lockdep_assert_held(&conn->lock);
+	if (conn->budget <= 0)
+		conn->run_again = true;
+	return conn->budget > 0;
+}
+
 static void exs_run_copies(struct exs_conn *conn)
 	__must_hold(&conn->lock)
 {
 	struct exs_copy copy;
 
 	lockdep_assert_held(&conn->lock);
-	while (exs_engine_next_copy(&conn->engine, &copy)) {
+	while (exs_run_afford(conn) && exs_engine_next_copy(&conn->engine, &copy)) {
 		struct exs_xfer *x = exs_rcv_xfer(copy.rcv);
+
+		conn->budget -= PFN_UP(copy.len);
 
 		exs_run_copy(conn, x, &copy);
 		exs_run_wrote(conn, x, copy.rcv_off, copy.len);
@@ -263,7 +293,9 @@ static void exs_run_finish(struct exs_conn *conn)
 	struct exs_xfer *x;
 
 	lockdep_assert_held(&conn->lock);
-	while ((x = list_first_entry_or_null(&conn->finished, struct exs_xfer, link))) {
+	while (exs_run_afford(conn) &&
+	       (x = list_first_entry_or_null(&conn->finished, struct exs_xfer, link))) {
+		conn->budget--;
 		list_del(&x->link);
 		list_del_init(&x->sibling);	/* its call may be gone after ->done */
 		/* While it is mapped its endpoint lives: drained() waits for us. */
@@ -296,16 +328,13 @@ static void exs_run_unmap_rest(struct exs_conn *conn)
 }
 
 /* The queue pair is drained: end what is left, with the truth. */
-static void exs_run_drained(struct exs_conn *conn)
+static void exs_run_end_all(struct exs_conn *conn)
 	__must_hold(&conn->lock)
 {
+	int err = conn->end_err ? -conn->end_err : -EPIPE;
 	struct exs_xfer *x, *next;
-	int err;
 
 	lockdep_assert_held(&conn->lock);
-	if (!conn->drained || conn->state == EXS_CONN_DEAD)
-		return;
-	err = conn->end_err ? -conn->end_err : -EPIPE;
 	if (conn->engine_up)
 		exs_engine_fail(&conn->engine, err);
 	list_for_each_entry(x, &conn->ending, link)
@@ -320,7 +349,21 @@ static void exs_run_drained(struct exs_conn *conn)
 		list_move_tail(&x->link, &conn->finished);
 	}
 	exs_run_report(conn);
+}
+
+/* Once, and then until all that was ended so has had its end. */
+static void exs_run_drained(struct exs_conn *conn)
+	__must_hold(&conn->lock)
+{
+	lockdep_assert_held(&conn->lock);
+	if (!conn->drained || conn->state == EXS_CONN_DEAD)
+		return;
+	if (!conn->all_ended)
+		exs_run_end_all(conn);
+	conn->all_ended = true;
 	exs_run_finish(conn);
+	if (!list_empty(&conn->finished))
+		return;
 	exs_run_unmap_rest(conn);
 	WRITE_ONCE(conn->state, EXS_CONN_DEAD);
 	conn->wake |= EPOLLIN | EPOLLOUT | EPOLLHUP;
@@ -458,14 +501,13 @@ exs_hot
 void exs_conn_run_locked(struct exs_conn *conn)
 	__must_hold(&conn->lock)
 {
-	unsigned int rounds = 0;
-
 	lockdep_assert_held(&conn->lock);
 	conn->run_again = true;
 	if (conn->running)
 		return;
 	conn->running = true;
-	while (conn->run_again && rounds++ < EXS_RUN_ROUNDS) {
+	conn->budget = EXS_RUN_BUDGET;
+	while (conn->run_again && conn->budget-- > 0) {
 		conn->run_again = false;
 		exs_run_once(conn);
 	}

@@ -249,29 +249,38 @@ void exs_limit_uncharge(enum exs_limit what, long n, struct exs_user *user);
  * struct exs_turn - what takes turns
  * @node: it waits; its own list head otherwise
  * @given: it has waited, and has one
+ * @again: called when that is so: has the work begin once more. Any process context
  */
 struct exs_turn {
 	struct list_head node;
 	bool given;
+	void (*again)(struct exs_turn *turn);
 };
+
+static inline void exs_turn_init(struct exs_turn *turn, void (*again)(struct exs_turn *turn))
+{
+	INIT_LIST_HEAD(&turn->node);
+	turn->given = false;
+	turn->again = again;
+}
+
+#define EXS_TURN_WAITED	2
 
 /**
  * exs_turn_take() - a work begins
  * @user: whose; the caller has a reference
- * @turn: the work's; if it waits, it stays until exs_turn_next() returns it
+ * @turn: the work's; if it waits, it stays until turn->again() or exs_turn_withdraw()
  *
- * Context: process. Return: 1: it may, until exs_turn_end(); 0: it waits from now on;
- * -EALREADY: it has waited since it last began.
+ * Context: process. Return: 1: it may, until exs_turn_end(); EXS_TURN_WAITED: likewise,
+ * and it has waited; 0: it waits from now on; -EALREADY: it has waited since it last
+ * began.
  */
 int exs_turn_take(struct exs_user *user, struct exs_turn *turn);
 
-/* It has ended. */
+/* It has ended: those that have waited longest are next. */
 void exs_turn_end(struct exs_user *user);
 
-/*
- * Return: the one that has waited longest, if there is a turn, which then is its own:
- * its work is to begin once more. Or NULL.
- */
-struct exs_turn *exs_turn_next(struct exs_user *user);
+/* It is not to wait any more. Return: whether it did; else it has been its turn. */
+bool exs_turn_withdraw(struct exs_turn *turn);
 
 #endif

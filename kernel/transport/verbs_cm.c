@@ -8,7 +8,9 @@
  * The CM's handlers only note what happened. The steps that follow are taken by
  * the task in connect(2), if it blocks: siw makes its TCP connection in the
  * caller's network namespace, so that is the only way out of a container.
- * Otherwise, and when that task was interrupted, cm_work takes them.
+ * Otherwise, and when that task was interrupted, works take them: cm_work, but the one
+ * that sleeps until TCP's connection is made, for minutes if nobody answers, has a work
+ * and a queue of its own, and a user net.exs.max_user_workers of them at a time.
  */
 #include <linux/nsproxy.h>
 #include <linux/sched/signal.h>
@@ -60,6 +62,22 @@ static int exs_verbs_reject_errno(struct exs_verbs_ep *v, int reason)
 	}
 }
 
+/* The step of which a worker sleeps for the peer. */
+static unsigned long exs_verbs_blocking_steps(const struct exs_verbs_ep *v)
+{
+	return v->iwarp ? BIT(EXS_VERBS_DO_CONNECT) : 0;
+}
+
+static void exs_verbs_queue_steps(struct exs_verbs_ep *v, unsigned long steps)
+{
+	unsigned long blocking = exs_verbs_blocking_steps(v);
+
+	if (steps & blocking)
+		queue_work(exs_verbs_connect_wq, &v->connect_work);
+	if (steps & ~blocking)
+		queue_work(exs_verbs_wq, &v->cm_work);
+}
+
 /* Leave @what for whoever takes the steps. CM handlers, tasks. */
 void exs_verbs_note(struct exs_verbs_ep *v, unsigned int what)
 {
@@ -69,7 +87,7 @@ void exs_verbs_note(struct exs_verbs_ep *v, unsigned int what)
 	if (READ_ONCE(v->driving))
 		wake_up(&v->wait);
 	else
-		queue_work(exs_verbs_wq, &v->cm_work);
+		exs_verbs_queue_steps(v, BIT(what));
 }
 
 /* The connection ended: @err as of exs_conn_lost(), once all that arrived before
@@ -269,20 +287,22 @@ static int (*const exs_verbs_step[])(struct exs_verbs_ep *v) = {
 	[EXS_VERBS_DO_ACCEPT]	= exs_verbs_step_accept,
 };
 
-/* Take the steps that are due. Return: 0, or -ERESTARTSYS. Sleeps. */
-static int exs_verbs_take_steps(struct exs_verbs_ep *v)
+/* Take those of @steps that are due. Return: 0, or -ERESTARTSYS. Sleeps. */
+static int exs_verbs_take_steps(struct exs_verbs_ep *v, unsigned long steps)
 {
+	struct mem_cgroup *old = set_active_memcg(v->ep.conn->memcg);
 	unsigned int i;
 	int err = 0;
 
 	mutex_lock(&v->step_mutex);
 	for (i = 0; i < ARRAY_SIZE(exs_verbs_step) && !err; i++) {
-		if (!test_and_clear_bit(i, &v->todo) ||
+		if (!(steps & BIT(i)) || !test_and_clear_bit(i, &v->todo) ||
 		    exs_verbs_is(v, EXS_VERBS_CLOSING))
 			continue;
 		err = exs_verbs_step[i](v);
 	}
 	mutex_unlock(&v->step_mutex);
+	set_active_memcg(old);
 	if (!err || err == -ERESTARTSYS)
 		return err;
 	exs_conn_lost(v->ep.conn, -exs_verbs_errno(err));
@@ -319,7 +339,7 @@ static void exs_verbs_lost(struct exs_verbs_ep *v)
 	exs_verbs_poll(v);
 	if (!exs_verbs_awaits_acks(v))
 		exs_conn_lost(v->ep.conn, READ_ONCE(v->lost_err));
-	else if (queue_delayed_work(exs_verbs_wq, &v->timer, EXS_VERBS_PARTING / 2))
+	else if (queue_delayed_work(exs_verbs_wq, &v->timer, EXS_VERBS_PARTING_TIME / 2))
 		exs_count(v->ep.conn->xn, acks_awaited, 1);
 }
 
@@ -327,10 +347,48 @@ void exs_verbs_cm_work(struct work_struct *work)
 {
 	struct exs_verbs_ep *v = container_of(work, struct exs_verbs_ep, cm_work);
 
+	unsigned long steps = EXS_VERBS_DO_STEPS & ~exs_verbs_blocking_steps(v);
+
 	if (test_and_clear_bit(EXS_VERBS_DO_LOST, &v->todo))
 		exs_verbs_lost(v);
-	if (READ_ONCE(v->todo) & EXS_VERBS_DO_STEPS)
-		exs_verbs_take_steps(v);
+	if (!(READ_ONCE(v->todo) & steps) || !exs_verbs_hold(v))
+		return;
+	exs_verbs_take_steps(v, steps);
+	exs_verbs_unhold(v);
+}
+
+void exs_verbs_connect_again(struct exs_turn *turn)
+{
+	queue_work(exs_verbs_connect_wq, &container_of(turn, struct exs_verbs_ep, turn)->connect_work);
+}
+
+/* While it waits for its turn it has a hold, and once it is closed it does not wait. */
+static void exs_verbs_connect_waits(struct exs_verbs_ep *v)
+{
+	if (exs_verbs_is(v, EXS_VERBS_CLOSING) && exs_turn_withdraw(&v->turn))
+		exs_verbs_unhold(v);
+}
+
+void exs_verbs_connect_work(struct work_struct *work)
+{
+	struct exs_verbs_ep *v = container_of(work, struct exs_verbs_ep, connect_work);
+	struct exs_user *user = v->ep.conn->user;
+	int turn;
+
+	if (!exs_verbs_hold(v))
+		return;
+	turn = exs_turn_take(user, &v->turn);
+	if (!turn) {
+		exs_verbs_connect_waits(v);
+		return;
+	}
+	if (turn > 0) {
+		exs_verbs_take_steps(v, BIT(EXS_VERBS_DO_CONNECT));
+		exs_turn_end(user);
+	}
+	if (turn == EXS_TURN_WAITED)
+		exs_verbs_unhold(v);
+	exs_verbs_unhold(v);
 }
 
 /* The hand-shake took too long; or it is done, and the peer still silent (iWARP), or gone. */
@@ -364,6 +422,16 @@ static void exs_verbs_established(struct exs_verbs_ep *v,
 	exs_verbs_note(v, EXS_VERBS_DO_OPEN);
 }
 
+/* The teardown need not wait for it any more. */
+static void exs_verbs_peer_gone(struct exs_verbs_ep *v)
+{
+	set_bit(EXS_VERBS_GONE, &v->flags);
+	/* Pairs with the one in exs_verbs_await_peer(). */
+	smp_mb__after_atomic();
+	if (exs_verbs_is(v, EXS_VERBS_PARTING))
+		mod_delayed_work(exs_verbs_end_wq, &v->teardown_work, 0);
+}
+
 /*
  * A peer that leaves before our last message of the hand-shake reached its CM
  * rejects what is established here. (Were it to call rdma_notify() when our data
@@ -372,8 +440,7 @@ static void exs_verbs_established(struct exs_verbs_ep *v,
  */
 static void exs_verbs_rejected(struct exs_verbs_ep *v, int reason)
 {
-	set_bit(EXS_VERBS_GONE, &v->flags);
-	wake_up(&v->wait);
+	exs_verbs_peer_gone(v);
 	if (exs_verbs_is(v, EXS_VERBS_OPEN) || v->greeted)
 		exs_verbs_note_lost(v, 0);
 	else
@@ -415,8 +482,7 @@ int exs_verbs_conn_event(struct rdma_cm_id *id, struct rdma_cm_event *ev)
 		break;
 	case RDMA_CM_EVENT_DISCONNECTED:
 	case RDMA_CM_EVENT_TIMEWAIT_EXIT:
-		set_bit(EXS_VERBS_GONE, &v->flags);
-		wake_up(&v->wait);
+		exs_verbs_peer_gone(v);
 		exs_verbs_note_lost(v, 0);
 		break;
 	case RDMA_CM_EVENT_DEVICE_REMOVAL:
@@ -450,9 +516,8 @@ static void exs_verbs_leave(struct exs_verbs_ep *v)
 	WRITE_ONCE(v->driving, false);
 	/* Either we see the bit, or exs_verbs_note() sees us gone. */
 	smp_mb();
-	if (READ_ONCE(v->todo) & EXS_VERBS_DO_STEPS)
-		queue_work(exs_verbs_wq, &v->cm_work);
-	wake_up(&v->wait);
+	exs_verbs_queue_steps(v, READ_ONCE(v->todo) & EXS_VERBS_DO_STEPS);
+	exs_verbs_unhold(v);
 }
 
 static bool exs_verbs_over(const struct exs_verbs_ep *v)
@@ -468,7 +533,7 @@ static int exs_verbs_drive(struct exs_verbs_ep *v)
 		err = wait_event_interruptible(v->wait, exs_verbs_over(v) ||
 					       READ_ONCE(v->todo) & EXS_VERBS_DO_STEPS);
 		if (!err && !exs_verbs_over(v))
-			err = exs_verbs_take_steps(v);
+			err = exs_verbs_take_steps(v, EXS_VERBS_DO_STEPS);
 	} while (!err && !exs_verbs_over(v));
 	if (exs_verbs_over(v))
 		err = exs_verbs_outcome(v);
@@ -483,7 +548,8 @@ static int exs_verbs_start(struct exs_verbs_ep *v, bool nonblock)
 	int err = 0;
 
 	spin_lock(&conn->lock);
-	if (conn->state != EXS_CONN_CONNECTING || exs_verbs_is(v, EXS_VERBS_CLOSING))
+	if (conn->state != EXS_CONN_CONNECTING || exs_verbs_is(v, EXS_VERBS_CLOSING) ||
+	    (!nonblock && !exs_verbs_hold(v)))
 		err = -ECONNABORTED;
 	else
 		WRITE_ONCE(v->driving, !nonblock);
@@ -494,8 +560,8 @@ static int exs_verbs_start(struct exs_verbs_ep *v, bool nonblock)
 /*
  * exs_ep_ops.connect
  *
- * The caller keeps the endpoint alive (exs_conn.users) as teardown waits for
- * a task that drives.
+ * The caller keeps the endpoint alive (exs_conn.users), and a task that drives holds up
+ * the teardown.
  */
 int exs_verbs_connect(struct exs_ep *ep, bool nonblock, long timeout)
 {

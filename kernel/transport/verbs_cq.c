@@ -229,6 +229,7 @@ static int exs_verbs_drain_batch(struct exs_verbs_ep *v)
 {
 	struct exs_conn *conn = v->ep.conn;
 	struct ib_wc wcs[EXS_VERBS_BATCH];
+	struct mem_cgroup *old;
 	int i, n;
 
 	lockdep_assert_held(&v->cq_mutex);
@@ -237,6 +238,8 @@ static int exs_verbs_drain_batch(struct exs_verbs_ep *v)
 	n = ib_poll_cq(v->cq, ARRAY_SIZE(wcs), wcs);
 	if (n <= 0)
 		return 0;
+	/* Whoever drains: messages that are kept are the connection's. */
+	old = set_active_memcg(conn->memcg);
 	exs_verbs_first_message(v, wcs, n);
 	spin_lock(&conn->lock);
 	if (conn->sk)
@@ -244,6 +247,7 @@ static int exs_verbs_drain_batch(struct exs_verbs_ep *v)
 	for (i = 0; i < n; i++)
 		wcs[i].wr_cqe->done(v->cq, &wcs[i]);
 	spin_unlock(&conn->lock);
+	set_active_memcg(old);
 	return n;
 }
 

@@ -3,9 +3,11 @@
  * The life of an endpoint.
  *
  * It is made with an identifier of the CM's, holds a reference on its
- * connection, and ends in the teardown work that close() queues: stop whoever
- * may still take a step, disconnect, drain, end the transfers, give everything
- * back. Nothing in that waits for a program or for the peer.
+ * connection, and ends in the teardown work that begins when it was closed and nobody
+ * takes a step any more: disconnect, drain, end the transfers, give everything back.
+ * Nothing in that waits for a program. Where the peer is given time to answer, the work
+ * ends, and begins once more with the answer or when time is up: so however many peers
+ * are dead, no worker sleeps for them.
  */
 #include <linux/slab.h>
 
@@ -22,7 +24,8 @@
 
 struct workqueue_struct *exs_verbs_wq;
 struct workqueue_struct *exs_verbs_cq_wq;
-static struct workqueue_struct *exs_verbs_end_wq;
+struct workqueue_struct *exs_verbs_end_wq;
+struct workqueue_struct *exs_verbs_connect_wq;
 
 static struct kmem_cache *exs_verbs_cache;
 static atomic_t exs_verbs_count = ATOMIC_INIT(0);
@@ -53,7 +56,10 @@ static void exs_verbs_init_work(struct exs_verbs_ep *v)
 	init_waitqueue_head(&v->wait);
 	INIT_WORK(&v->cm_work, exs_verbs_cm_work);
 	INIT_DELAYED_WORK(&v->cq_work, exs_verbs_cq_work);
-	INIT_WORK(&v->teardown_work, exs_verbs_teardown);
+	refcount_set(&v->holds, 1);
+	INIT_WORK(&v->connect_work, exs_verbs_connect_work);
+	exs_turn_init(&v->turn, exs_verbs_connect_again);
+	INIT_DELAYED_WORK(&v->teardown_work, exs_verbs_teardown);
 	INIT_DELAYED_WORK(&v->timer, exs_verbs_timer);
 	INIT_DELAYED_WORK(&v->stall_work, exs_verbs_stall_work);
 }
@@ -88,8 +94,10 @@ static void exs_verbs_set_id(struct exs_verbs_ep *v, struct rdma_cm_id *id)
 /* Has @id and a reference on @conn, once it is published. Sleeps. */
 struct exs_verbs_ep *exs_verbs_alloc(struct exs_conn *conn, struct rdma_cm_id *id)
 {
+	struct mem_cgroup *old = set_active_memcg(conn->memcg);
 	struct exs_verbs_ep *v = kmem_cache_zalloc(exs_verbs_cache, GFP_KERNEL);
 
+	set_active_memcg(old);
 	if (!v)
 		return NULL;
 	v->ep.ops = &exs_verbs_ops;
@@ -176,34 +184,70 @@ int exs_verbs_create(struct net *net, struct exs_conn *conn)
 	return 0;
 }
 
-/* Whoever takes a step finishes it; afterwards CLOSING is seen. */
-static void exs_verbs_stop_steps(struct exs_verbs_ep *v)
+/* Return: whether the peer has yet to answer: the work will begin once more. */
+static bool exs_verbs_await_peer(struct exs_verbs_ep *v)
 {
-	wait_event(v->wait, !READ_ONCE(v->driving));
-	mutex_lock(&v->step_mutex);
-	mutex_unlock(&v->step_mutex);
+	set_bit(EXS_VERBS_PARTING, &v->flags);
+	/* Pairs with the one in exs_verbs_peer_gone(). */
+	smp_mb__after_atomic();
+	if (exs_verbs_is(v, EXS_VERBS_GONE))
+		return false;
+	queue_delayed_work(exs_verbs_end_wq, &v->teardown_work, EXS_VERBS_PARTING_TIME);
+	return true;
+}
+
+/* In error and drained, it cannot touch memory any more. */
+static void exs_verbs_end_transfers(struct exs_verbs_ep *v)
+{
+	exs_verbs_stop_qp(v);
+	exs_verbs_settle(v, false);
+	exs_verbs_ring_over(v);
+	exs_conn_drained(v->ep.conn);
+}
+
+static void exs_verbs_destroy(struct exs_verbs_ep *v)
+{
+	struct exs_conn *conn = v->ep.conn;
+
+	exs_verbs_free_qp(v);
+	rdma_destroy_id(v->id);
+	/* Nothing is left that could queue them again, but the first of them the third. */
+	cancel_work_sync(&v->cm_work);
+	cancel_work_sync(&v->connect_work);
+	cancel_delayed_work_sync(&v->timer);
+	cancel_delayed_work_sync(&v->stall_work);
+	/* This is the one that runs. */
+	cancel_delayed_work(&v->teardown_work);
+	exs_verbs_free(v);
+	exs_conn_put(conn);
 }
 
 static void exs_verbs_teardown(struct work_struct *work)
 {
-	struct exs_verbs_ep *v = container_of(work, struct exs_verbs_ep, teardown_work);
-	struct exs_conn *conn = v->ep.conn;
+	struct exs_verbs_ep *v = container_of(to_delayed_work(work),
+					      struct exs_verbs_ep, teardown_work);
 
-	exs_verbs_stop_steps(v);
-	exs_verbs_stop_qp(v);
-	exs_verbs_settle(v, false);
-	exs_verbs_ring_over(v);
-	/* In error and drained: it cannot touch memory any more. */
-	exs_conn_drained(conn);
-	exs_verbs_destroy_qp(v);
-	exs_verbs_free_qp(v);
-	rdma_destroy_id(v->id);
-	/* Nothing is left that could queue them again, but the first of them the second. */
-	cancel_work_sync(&v->cm_work);
-	cancel_delayed_work_sync(&v->timer);
-	cancel_delayed_work_sync(&v->stall_work);
-	exs_verbs_free(v);
-	exs_conn_put(conn);
+	switch (v->end) {
+	case EXS_VERBS_END_DISCONNECT:
+		v->end = EXS_VERBS_END_DRAIN;
+		if (exs_verbs_disconnect_first(v) && exs_verbs_await_peer(v))
+			return;
+		fallthrough;
+	case EXS_VERBS_END_DRAIN:
+		v->end = EXS_VERBS_END_DESTROY;
+		exs_verbs_end_transfers(v);
+		if (exs_verbs_may_arrive(v) && exs_verbs_await_peer(v))
+			return;
+		fallthrough;
+	case EXS_VERBS_END_DESTROY:
+		exs_verbs_destroy(v);
+	}
+}
+
+void exs_verbs_unhold(struct exs_verbs_ep *v)
+{
+	if (refcount_dec_and_test(&v->holds))
+		queue_delayed_work(exs_verbs_end_wq, &v->teardown_work, 0);
 }
 
 /* exs_ep_ops.close */
@@ -214,36 +258,55 @@ void exs_verbs_close(struct exs_ep *ep)
 	if (test_and_set_bit(EXS_VERBS_CLOSING, &v->flags))
 		return;
 	wake_up(&v->wait);
-	queue_work(exs_verbs_end_wq, &v->teardown_work);
+	if (exs_turn_withdraw(&v->turn))
+		exs_verbs_unhold(v);
+	exs_verbs_unhold(v);
 }
 
-int exs_verbs_init(void)
-{
+/* Works that sleep for long, and those that must not wait for them, are apart. */
+static const struct exs_verbs_queue {
+	struct workqueue_struct **wq;
+	const char *name;
+	unsigned int flags;
+	int max_active;
+} exs_verbs_queues[] = {
 	/*
 	 * Not WQ_MEM_RECLAIM: the CM's own queues, which destroying an identifier
 	 * flushes, are not either.
 	 */
-	exs_verbs_wq = alloc_workqueue("exs_verbs", WQ_UNBOUND, 0);
-	if (!exs_verbs_wq)
-		return -ENOMEM;
-	exs_verbs_cq_wq = alloc_workqueue("exs_cq", WQ_HIGHPRI | WQ_CPU_INTENSIVE, 0);
-	if (!exs_verbs_cq_wq)
-		goto out_wq;
-	/* Peers are waited for there; new connections do not wait for those. */
-	exs_verbs_end_wq = alloc_workqueue("exs_end", WQ_UNBOUND, WQ_MAX_ACTIVE);
-	if (!exs_verbs_end_wq)
-		goto out_cq_wq;
-	exs_verbs_cache = KMEM_CACHE(exs_verbs_ep, SLAB_ACCOUNT);
-	if (!exs_verbs_cache)
-		goto out_end_wq;
-	return 0;
+	{ &exs_verbs_wq, "exs_verbs", WQ_UNBOUND, 0 },
+	{ &exs_verbs_connect_wq, "exs_connect", WQ_UNBOUND, WQ_MAX_ACTIVE },
+	{ &exs_verbs_end_wq, "exs_end", WQ_UNBOUND, WQ_MAX_ACTIVE },
+	/*
+	 * There is one item per connection, and its rounds are bounded: so one at a time
+	 * on a processor, where the event came or EXS_SO_CPU says, and not before programs.
+	 */
+	{ &exs_verbs_cq_wq, "exs_cq", 0, 0 },
+};
 
-out_end_wq:
-	destroy_workqueue(exs_verbs_end_wq);
-out_cq_wq:
-	destroy_workqueue(exs_verbs_cq_wq);
-out_wq:
-	destroy_workqueue(exs_verbs_wq);
+static void exs_verbs_free_queues(void)
+{
+	unsigned int i;
+
+	for (i = 0; i < ARRAY_SIZE(exs_verbs_queues); i++)
+		if (*exs_verbs_queues[i].wq)
+			destroy_workqueue(*exs_verbs_queues[i].wq);
+}
+
+int exs_verbs_init(void)
+{
+	const struct exs_verbs_queue *q;
+
+	for (q = exs_verbs_queues; q < exs_verbs_queues + ARRAY_SIZE(exs_verbs_queues); q++) {
+		*q->wq = alloc_workqueue(q->name, q->flags, q->max_active);
+		if (!*q->wq)
+			goto nomem;
+	}
+	exs_verbs_cache = KMEM_CACHE(exs_verbs_ep, SLAB_ACCOUNT);
+	if (exs_verbs_cache)
+		return 0;
+nomem:
+	exs_verbs_free_queues();
 	return -ENOMEM;
 }
 
@@ -251,8 +314,6 @@ void exs_verbs_exit(void)
 {
 	wait_event(exs_verbs_gone, !atomic_read(&exs_verbs_count));
 	/* Waits for the tails of the works that brought the count down. */
-	destroy_workqueue(exs_verbs_end_wq);
-	destroy_workqueue(exs_verbs_wq);
-	destroy_workqueue(exs_verbs_cq_wq);
+	exs_verbs_free_queues();
 	kmem_cache_destroy(exs_verbs_cache);
 }

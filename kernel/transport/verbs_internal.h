@@ -27,7 +27,7 @@
 #include <rdma/ib_verbs.h>
 #include <rdma/rdma_cm.h>
 
-#include "core/conn.h"
+#include "core/sock.h"
 #include "verbs.h"
 #include "verbs_extent.h"
 
@@ -70,7 +70,7 @@
 #define EXS_VERBS_RECVS		(EXS_HELLO_CREDITS + 1)
 
 /* How long a peer that does not answer is waited for at the end. */
-#define EXS_VERBS_PARTING	HZ
+#define EXS_VERBS_PARTING_TIME	HZ
 
 /* Bits of exs_verbs_ep.flags. */
 enum {
@@ -80,6 +80,7 @@ enum {
 	EXS_VERBS_CLOSING,	/* teardown was begun                         */
 	EXS_VERBS_BOUND,	/* the identifier has its local address        */
 	EXS_VERBS_GONE,		/* the peer's CM says that it is over          */
+	EXS_VERBS_PARTING,	/* the teardown waits for that                */
 };
 
 /* Bits of exs_verbs_ep.todo: what a CM handler leaves for a task or a worker. */
@@ -95,6 +96,13 @@ enum {
 				 BIT(EXS_VERBS_DO_CONNECT) |		\
 				 BIT(EXS_VERBS_DO_OPEN) |		\
 				 BIT(EXS_VERBS_DO_ACCEPT))
+
+/* What the teardown does next: see exs_verbs_teardown(). */
+enum exs_verbs_end {
+	EXS_VERBS_END_DISCONNECT,
+	EXS_VERBS_END_DRAIN,
+	EXS_VERBS_END_DESTROY,
+};
 
 /**
  * struct exs_verbs_mr - a memory key
@@ -146,10 +154,14 @@ struct exs_verbs_listener;
  * @listener: passive: until the hand-shake is settled (its lock)
  * @pending: in its list
  * @driving: a task in connect() takes the steps, not cm_work
- * @step_mutex: one step at a time, none once CLOSING was seen under it
- * @wait: for that task, and for teardown until it has left
+ * @step_mutex: one step at a time
+ * @wait: for that task
+ * @holds: exs_verbs_close(), and whoever takes steps: then teardown begins
  * @cm_work: takes the steps, or reports that the connection was lost
+ * @connect_work: takes the one that waits for the peer (iWARP)
+ * @turn: among those of the user's
  * @teardown_work: the end
+ * @end: how far it is; the work's
  * @timer: bounds the hand-shake; then greets a silent peer again; at the end bounds
  *	the wait for its acknowledgements
  * @nudge_ms: after this time
@@ -211,8 +223,12 @@ struct exs_verbs_ep {
 	bool driving;
 	struct mutex step_mutex;	/* one step at a time */
 	wait_queue_head_t wait;
+	refcount_t holds;
 	struct work_struct cm_work;
-	struct work_struct teardown_work;
+	struct work_struct connect_work;
+	struct exs_turn turn;
+	struct delayed_work teardown_work;
+	enum exs_verbs_end end;
 	struct delayed_work timer;
 	u32 nudge_ms;
 	u32 ports;
@@ -279,8 +295,12 @@ static inline u32 exs_verbs_slot_offset(const struct exs_verbs_ep *v,
 	       (slot - v->slots) * EXS_VERBS_SLOT_LEN;
 }
 
-/* Hand-shake and teardown; their work may sleep for seconds. */
+/* Hand-shakes; nothing there waits for a peer. */
 extern struct workqueue_struct *exs_verbs_wq;
+/* But iWARP's connects do. */
+extern struct workqueue_struct *exs_verbs_connect_wq;
+/* The end: provider and CM may take their time. */
+extern struct workqueue_struct *exs_verbs_end_wq;
 /* Completions. */
 extern struct workqueue_struct *exs_verbs_cq_wq;
 
@@ -291,11 +311,20 @@ int exs_verbs_renew_id(struct exs_verbs_ep *v);
 void exs_verbs_publish(struct exs_verbs_ep *v);
 void exs_verbs_unpublish(struct exs_verbs_ep *v);
 void exs_verbs_close(struct exs_ep *ep);
+/* Keep the teardown from beginning. Return: whether it has not. */
+static inline bool exs_verbs_hold(struct exs_verbs_ep *v)
+{
+	return refcount_inc_not_zero(&v->holds);
+}
+
+void exs_verbs_unhold(struct exs_verbs_ep *v);
 
 /* verbs_cm.c */
 int exs_verbs_conn_event(struct rdma_cm_id *id, struct rdma_cm_event *ev);
 int exs_verbs_connect(struct exs_ep *ep, bool nonblock, long timeout);
 void exs_verbs_cm_work(struct work_struct *work);
+void exs_verbs_connect_work(struct work_struct *work);
+void exs_verbs_connect_again(struct exs_turn *turn);
 void exs_verbs_timer(struct work_struct *work);
 void exs_verbs_note(struct exs_verbs_ep *v, unsigned int what);
 void exs_verbs_note_lost(struct exs_verbs_ep *v, int err);
@@ -308,8 +337,9 @@ void exs_verbs_settle(struct exs_verbs_ep *v, bool established);
 /* verbs_qp.c */
 int exs_verbs_make_qp(struct exs_verbs_ep *v);
 void exs_verbs_undo_qp(struct exs_verbs_ep *v);
+bool exs_verbs_disconnect_first(struct exs_verbs_ep *v);
 void exs_verbs_stop_qp(struct exs_verbs_ep *v);
-void exs_verbs_destroy_qp(struct exs_verbs_ep *v);
+bool exs_verbs_may_arrive(const struct exs_verbs_ep *v);
 void exs_verbs_free_qp(struct exs_verbs_ep *v);
 int exs_verbs_post_recv(struct exs_verbs_ep *v, u32 i);
 

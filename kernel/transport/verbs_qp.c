@@ -246,12 +246,6 @@ no_mem:
 	return err;
 }
 
-static void exs_verbs_wait_gone(struct exs_verbs_ep *v)
-{
-	wait_event_timeout(v->wait, exs_verbs_is(v, EXS_VERBS_GONE),
-			   EXS_VERBS_PARTING);
-}
-
 /*
  * Between two of the CM's handlers: one that has an answer brings the queue pair up, and
  * rxe may have found that possible before the state became an error, and set it after.
@@ -265,20 +259,31 @@ static void exs_verbs_fail_qp(struct exs_verbs_ep *v)
 	rdma_unlock_handler(v->id);
 }
 
+static bool exs_verbs_started(const struct exs_verbs_ep *v)
+{
+	return v->pd && exs_verbs_is(v, EXS_VERBS_STARTED);
+}
+
 /*
- * When it returns, nothing can touch memory any more. Sleeps.
- *
- * The error state of iWARP may reset TCP, which still has bytes to deliver. Else what
- * the CM says to the peer's comes last: that we send nothing any more.
+ * The error state of iWARP may reset TCP, which still has bytes to deliver. Return:
+ * whether the peer has to answer.
+ */
+bool exs_verbs_disconnect_first(struct exs_verbs_ep *v)
+{
+	if (!v->iwarp || !exs_verbs_started(v))
+		return false;
+	rdma_disconnect(v->id);
+	return true;
+}
+
+/*
+ * When it returns, nothing can touch memory any more. Sleeps, not for the peer. What the
+ * CM says to the peer's comes last: that we send nothing any more.
  */
 void exs_verbs_stop_qp(struct exs_verbs_ep *v)
 {
-	if (!v->pd || !exs_verbs_is(v, EXS_VERBS_STARTED))
+	if (!exs_verbs_started(v))
 		return;
-	if (v->iwarp) {
-		rdma_disconnect(v->id);
-		exs_verbs_wait_gone(v);
-	}
 	exs_verbs_fail_qp(v);
 	ib_drain_qp(v->id->qp);
 	if (!v->iwarp)
@@ -291,26 +296,20 @@ void exs_verbs_stop_qp(struct exs_verbs_ep *v)
  * nothing before it has heard of who connects, so an attempt that failed has no need to
  * wait, and nobody would tell it anything.
  */
-static bool exs_verbs_may_arrive(const struct exs_verbs_ep *v)
+bool exs_verbs_may_arrive(const struct exs_verbs_ep *v)
 {
+	if (!v->pd || v->iwarp)
+		return false;
 	return exs_verbs_is(v, EXS_VERBS_OPEN) ||
 	       (exs_verbs_is(v, EXS_VERBS_STARTED) && !exs_verbs_is(v, EXS_VERBS_ACTIVE));
 }
 
-void exs_verbs_destroy_qp(struct exs_verbs_ep *v)
-{
-	if (!v->pd)
-		return;
-	if (exs_verbs_may_arrive(v) && !v->iwarp)
-		exs_verbs_wait_gone(v);
-	rdma_destroy_qp(v->id);
-}
-
-/* The rest, after all transfers were unmapped. */
+/* After all transfers were unmapped. */
 void exs_verbs_free_qp(struct exs_verbs_ep *v)
 {
 	if (!v->pd)
 		return;
+	rdma_destroy_qp(v->id);
 	exs_verbs_keys_free(v);
 	exs_verbs_unmap_ring(v);
 	exs_verbs_free_cq(v, exs_verbs_take_cq(v));
