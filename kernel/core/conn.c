@@ -470,8 +470,9 @@ static bool exs_conn_readable(const struct exs_conn *conn, int lowat)
 	lockdep_assert_held(&conn->lock);
 	if (!conn->engine_up)
 		return false;
-	return exs_engine_enough(&conn->engine, lowat) ||
-	       exs_engine_eof(&conn->engine) || exs_message_ready(conn);
+	if (conn->socktype == EXS_WIRE_SEQPACKET)
+		return exs_message_readable(conn);
+	return exs_engine_enough(&conn->engine, lowat) || exs_engine_eof(&conn->engine);
 }
 
 u32 exs_conn_sndbuf(const struct exs_conn *conn)
@@ -498,6 +499,8 @@ __poll_t exs_conn_poll(struct exs_conn *conn, int lowat)
 	spin_lock(&conn->lock);
 	if (exs_conn_readable(conn, lowat))
 		mask |= EPOLLIN | EPOLLRDNORM;
+	else
+		exs_message_want(conn);
 	if (conn->engine_up && conn->engine.fin_rcvd)
 		mask |= EPOLLIN | EPOLLRDNORM | EPOLLRDHUP;
 	if (conn->engine_up && conn->engine.fin_rcvd && conn->engine.fin_wanted)

@@ -183,6 +183,8 @@ struct exs_conn {
 	bool ring_made;			/* its size is settled: see exs_run_ring() */
 	bool pulling;			/* seqpacket: a plain recv's message is
 					 * on its way into a kernel buffer  */
+	bool pull_wanted;		/* somebody polls for it              */
+	bool pull_failed;		/* for want of memory; who reads hears */
 	__poll_t wake;			/* EPOLL* to report at the end of a run */
 	void *ring_mem;			/* our ring; set once, freed with us */
 	u32 ring_pages;			/* charged to @user, likewise        */
@@ -346,7 +348,8 @@ void exs_conn_shutdown_read(struct exs_conn *conn);
 int exs_conn_flush(struct exs_conn *conn, long timeout);
 
 /* EPOLL* bits of a connection (without those of the socket's own state). A
- * stream with fewer than @lowat bytes, and more to come, is not readable. */
+ * stream with fewer than @lowat bytes, and more to come, is not readable; a message
+ * is when it is here, which this sees to. */
 __poll_t exs_conn_poll(struct exs_conn *conn, int lowat);
 
 /* Queue a transfer; x->done follows unless an error is returned: -ENOTCONN,

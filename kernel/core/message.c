@@ -4,13 +4,16 @@
  *
  * A message that comes before anybody asked for it is kept: a small one as it
  * arrives (the peer knows how much we keep), a large one stays with the peer,
- * which announces it, until a plain recv() fetches it into kernel memory. It
- * then belongs to the socket, whatever becomes of that recv().
+ * which announces it, until a plain recv(), or a poll(), has it fetched into kernel
+ * memory. It then belongs to the socket, whatever becomes of that recv().
  */
+#include <linux/memcontrol.h>
+#include <linux/sched/mm.h>
 #include <linux/slab.h>
 
 #include "message.h"
 #include "run.h"
+#include "sock.h"
 #include "stats.h"
 
 /**
@@ -186,6 +189,7 @@ static int exs_message_pull(struct exs_conn *conn, size_t len)
 
 	lockdep_assert_held(&conn->lock);
 	conn->pulling = true;
+	conn->pull_failed = false;
 	spin_unlock(&conn->lock);
 	kept = exs_pull_alloc(conn, len);
 	if (kept) {
@@ -217,6 +221,54 @@ static bool exs_message_end(const struct exs_conn *conn)
 		return false;
 	return conn->state > EXS_CONN_UP || conn->read_shut ||
 	       exs_engine_eof(&conn->engine);
+}
+
+/*
+ * What a recv() that must not wait would find: a message, the end, or why there is none. A
+ * message that was only announced is not here yet, and whether it comes is up to the peer.
+ */
+bool exs_message_readable(const struct exs_conn *conn)
+{
+	return exs_message_ready(conn) || exs_message_end(conn) || conn->pull_failed;
+}
+
+/*
+ * Who polls is told of a message only when it is here, so it is fetched for them: one,
+ * and none while others wait to be read.
+ */
+static bool exs_message_fetchable(const struct exs_conn *conn)
+{
+	return conn->socktype == EXS_WIRE_SEQPACKET && list_empty(&conn->messages) &&
+	       !conn->pull_failed && exs_message_pullable(conn, 0);
+}
+
+void exs_message_want(struct exs_conn *conn)
+{
+	lockdep_assert_held(&conn->lock);
+	if (!exs_message_fetchable(conn))
+		return;
+	conn->pull_wanted = true;
+	exs_conn_kick(conn);
+}
+
+void exs_message_fetch(struct exs_conn *conn)
+{
+	bool wanted = conn->pull_wanted ||
+		      (conn->sk && exs_sock_has_audience(conn->sk, EPOLLIN));
+	struct mem_cgroup *old;
+
+	lockdep_assert_held(&conn->lock);
+	if (!wanted || !exs_message_fetchable(conn))
+		return;
+	conn->pull_wanted = false;
+	old = set_active_memcg(conn->memcg);
+	/* Who reads then tries again, and hears why. */
+	if (exs_message_pull(conn, conn->engine.announced_len) == -ENOMEM) {
+		exs_count(conn->xn, fetch_failed, 1);
+		conn->pull_failed = true;
+		conn->wake |= EPOLLIN;
+	}
+	set_active_memcg(old);
 }
 
 /* How long the next message is; if the peer did not say, what the caller takes. */

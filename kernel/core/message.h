@@ -16,6 +16,19 @@ bool exs_read_kept(struct exs_conn *conn, struct exs_xfer *x);
 /* A plain recv() would get a message. conn->lock held. */
 bool exs_message_ready(const struct exs_conn *conn);
 
+/* poll(): one that must not wait would have something to say. conn->lock held. */
+bool exs_message_readable(const struct exs_conn *conn);
+
+/* poll() found nothing to read: have a message fetched that was announced, if there is
+ * one. conn->lock held.
+ */
+void exs_message_want(struct exs_conn *conn);
+
+/* Fetch it, if anybody polls. Only for who runs the connection; conn->lock held, dropped
+ * meanwhile. Sleeps.
+ */
+void exs_message_fetch(struct exs_conn *conn) __must_hold(&conn->lock);
+
 /* An asynchronous receive would. conn->lock held. */
 bool exs_message_kept(const struct exs_conn *conn);
 

@@ -476,6 +476,7 @@ static void exs_run_once(struct exs_conn *conn)
 {
 	if (conn->engine_up) {
 		exs_run_ring(conn);
+		exs_message_fetch(conn);
 		exs_run_copies(conn);
 		exs_run_ended(conn);
 		exs_run_transmit(conn);

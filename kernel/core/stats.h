@@ -94,6 +94,7 @@
 	X(revokes)		\
 	X(credit_stalls)	\
 	X(ring_stalls)		\
+	X(fetch_failed)		\
 	X(invalidations)	\
 	X(cq_placed)
 

@@ -436,6 +436,25 @@ static void two_requests(void)
 	twice(&request, &request, "REQUEST twice");
 }
 
+/* A message that is announced and never comes is nothing that poll() speaks of. */
+static void announces_only(void)
+{
+	struct message request = { .type = REQUEST, .b = 100000 };
+	struct scene s;
+	char byte;
+
+	scene_open(&s);
+	attach(&s);
+	counters_mark();
+	raw_say(&s.r, &request);
+	wait_until(!poll_now(s.fd, POLLIN) && delta("adverts_tx") == 1);
+	must_be(poll_now(s.fd, POLLIN), 0);
+	must_fail(recv(s.fd, &byte, 1, MSG_DONTWAIT), EAGAIN);
+	neighbour_lives(&s);
+	must_be(poll_now(s.fd, POLLIN), 0);
+	must_be(delta("adverts_tx"), 2);	/* and the neighbour's */
+}
+
 static void data_after_end(void)
 {
 	struct message fin = { .type = FIN }, data = { .type = WRITTEN, .a = 100 };
@@ -993,6 +1012,7 @@ static const struct e2e_case cases[] = {
 	{ "bad_order_stream", bad_order_stream, .on = ON_STREAM, .needs = NEEDS_ONE },
 	{ "bad_order_seqpacket", bad_order_seqpacket, .on = ON_SEQ, .needs = NEEDS_ONE },
 	{ "two_ends", two_ends, .on = ON_PEERS, .needs = NEEDS_ONE },
+	{ "announces_only", announces_only, .on = ON_SEQ, .needs = NEEDS_ONE },
 	{ "two_requests", two_requests, .on = ON_STREAM, .needs = NEEDS_ONE },
 	{ "data_after_end", data_after_end, .on = ON_PEERS, .needs = NEEDS_ONE },
 	{ "request_after_end", request_after_end, .on = ON_PEERS, .needs = NEEDS_ONE },

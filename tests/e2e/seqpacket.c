@@ -6,6 +6,7 @@
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/epoll.h>
 #include <sys/uio.h>
 #include <unistd.h>
 
@@ -435,7 +436,39 @@ static void end_behind_the_last(void)
 	pthread_join(thread, NULL);
 }
 
+/* What poll() calls readable a recv() that does not wait gets, however large it is. */
+static void poll_keeps_its_word(void)
+{
+	struct epoll_event ev = { .events = EPOLLIN | EPOLLET };
+	struct sending s = { .sizes = sizes, .count = ARRAY_SIZE(sizes) };
+	int ep = must(epoll_create1(0));
+	char *room = pages(MESSAGE_MAX);
+	pthread_t thread;
+	struct pair p;
+	size_t i;
+
+	pair_open(&p);
+	must(epoll_ctl(ep, EPOLL_CTL_ADD, p.s, &ev));
+	s.fd = p.c;
+	must_be(pthread_create(&thread, NULL, send_sizes, &s), 0);
+	for (i = 0; i < s.count; i++) {
+		/* An edge for each; those of the first half are also seen by poll(). */
+		if (i < s.count / 2)
+			must_be(poll_wait(p.s, POLLIN) & POLLIN, POLLIN);
+		else if (!(poll_now(p.s, POLLIN) & POLLIN))
+			must_be(epoll_wait(ep, &ev, 1, limit_ms()), 1);
+		if (poll_now(p.s, POLLIN) & POLLIN)
+			must_be(recv(p.s, room, MESSAGE_MAX, MSG_DONTWAIT), s.sizes[i]);
+		else
+			i--;	/* an edge of the one before */
+	}
+	pthread_join(thread, NULL);
+	must_be(poll_now(p.s, POLLIN), 0);
+	must_fail(recv(p.s, room, 1, MSG_DONTWAIT), EAGAIN);
+}
+
 static const struct e2e_case cases[] = {
+	{ "poll_keeps_its_word", poll_keeps_its_word, .on = ON_SEQ, .limit = 120 },
 	{ "boundaries", boundaries, .on = ON_SEQ | ON_SEQ6 },
 	{ "boundaries_apart", NULL, boundaries_client, boundaries_server, .on = ON_SEQ | ON_SEQ6 },
 	{ "largest", largest, .on = ON_SEQ, .limit = 120 },
