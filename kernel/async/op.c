@@ -144,7 +144,7 @@ void exs_op_free(struct exs_op *op)
 
 	kfree(op->timer);
 	kmem_cache_free(exs_op_cache, op);
-	exs_live(op->queue->xn, ops, -1);
+	exs_live(q->xn, ops, -1);
 	exs_queue_put(q);
 	if (sk)
 		sock_put(sk);

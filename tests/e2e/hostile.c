@@ -238,6 +238,32 @@ static void never_confirms(void)
 	neighbour_lives(&s);
 }
 
+/* Who can reach the port takes places in its backlog, and nothing of what the user may have. */
+static void half_open_not_charged(void)
+{
+	struct scene s;
+	struct raw other;
+	struct pair p;
+	int c;
+
+	scene_open(&s);
+	write_sysctl("max_user_conns", 4);
+	write_sysctl("max_half_open", 2);
+	must_be(raw_half_connect(&s.r, &s.at), RDMA_CM_EVENT_CONNECT_RESPONSE);
+	must_be(raw_half_connect(&other, &s.at), RDMA_CM_EVENT_CONNECT_RESPONSE);
+	c = new_socket();
+	must_fail(connect(c, &s.at.sa, address_len(&s.at)), ECONNREFUSED);
+	must_be(delta("reject_half_open"), 1);
+	must_be(delta("reject_limit"), 0);
+	/* The neighbour is two of four; two more, at another listener. */
+	wait_until(counter("live_conns") == 4);
+	pair_open(&p);
+	must_fail(connect(c, &s.at.sa, address_len(&s.at)), ENOBUFS);
+	raw_close(&s.r);
+	raw_close(&other);
+	neighbour_lives(&s);
+}
+
 /* It is connected and never speaks: nobody is bothered with it. */
 static void never_greets(void)
 {
@@ -1003,6 +1029,7 @@ static const struct e2e_case cases[] = {
 	{ "never_answers", never_answers, .on = ON_STREAM, .needs = NEEDS_ONE },
 	{ "rejects", rejects, .on = ON_STREAM, .needs = NEEDS_ONE },
 	{ "never_confirms", never_confirms, .on = ON_PEERS, .needs = NEEDS_ONE },
+	{ "half_open_not_charged", half_open_not_charged, .on = ON_PEERS, .needs = NEEDS_ONE },
 	{ "never_greets", never_greets, .on = ON_PEERS, .needs = NEEDS_ONE },
 	{ "leaves_while_pending", leaves_while_pending, .on = ON_STREAM, .needs = NEEDS_ONE },
 	{ "listener_leaves_while_pending", listener_leaves_while_pending, .on = ON_STREAM, .needs = NEEDS_ONE },

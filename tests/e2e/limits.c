@@ -2,9 +2,14 @@
 /* What bounds a user, a listener, an orphan, a hand-shake: sysctl net.exs.*. */
 #include "lib/async.h"
 
+#include <fcntl.h>
 #include <poll.h>
+#include <sched.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 static char byte;
@@ -85,6 +90,294 @@ static void queues(void)
 	must(exs_qdelete(q));
 	wait_until(counter("live_queues") == 4);
 	queue_new(4);
+}
+
+/* The administrator's programs are counted, and not bounded. */
+static void unbounded(void)
+{
+	int i;
+
+	write_sysctl("max_user_queues", 1);
+	set_unbounded(true);
+	for (i = 0; i < 3; i++)
+		queue_new(4);
+	set_unbounded(false);
+	queue_new(4);
+	must_fail(exs_qcreate(4), ENOBUFS);
+	must_be(delta("limit_queues"), 1);
+	must_be(counter("live_queues"), 4);
+}
+
+/* -- user namespaces */
+
+struct dweller {
+	struct pipe_pair out, in;
+	bool root;		/* made the namespace */
+};
+
+/* As uid @uid of the namespace: queues until it is refused. */
+static void fill_with_queues(int uid, int most)
+{
+	int i;
+
+	must(setresuid(uid, uid, uid));
+	for (i = 0; i < most; i++)
+		queue_new(4);
+	must_fail(exs_qcreate(4), ENOBUFS);
+}
+
+static void first_uid(void *arg)
+{
+	const struct dweller *d = arg;
+
+	fill_with_queues(1, 3);
+	tell(d->out.wr, 1);
+	pause();
+}
+
+static void second_uid(void *arg)
+{
+	(void)arg;
+	fill_with_queues(2, 0);
+}
+
+static void dwell(void *arg)
+{
+	struct dweller *d = arg;
+	pid_t first;
+
+	if (!d->root)
+		drop_privileges();
+	must(unshare(CLONE_NEWUSER));
+	tell(d->out.wr, getpid());
+	hear(d->in.rd);		/* there is a map */
+	must(setresuid(0, 0, 0));
+	first = spawn(first_uid, d);
+	hear(d->in.rd);		/* the first has its queues */
+	join(spawn(second_uid, NULL));
+	kill(first, SIGKILL);
+	reap(first);
+}
+
+static void map_uids(long pid, int first)
+{
+	char path[64];
+	int fd;
+
+	snprintf(path, sizeof(path), "/proc/%ld/uid_map", pid);
+	fd = must(open(path, O_WRONLY | O_CLOEXEC));
+	must(dprintf(fd, "0 %d 10\n", first));
+	close(fd);
+}
+
+/* Subordinate uids, and all that are root in some namespace, multiply nothing. */
+static void one_namespace(bool root)
+{
+	struct dweller d = { pipe_open(), pipe_open(), root };
+	pid_t pid;
+
+	write_sysctl("max_user_queues", 3);
+	pid = spawn(dwell, &d);
+	map_uids(hear(d.out.rd), 100000);
+	tell(d.in.wr, 1);
+	hear(d.out.rd);
+	tell(d.in.wr, 1);
+	join(pid);
+	must_be(delta("limit_queues"), 2);
+	/* Nobody else is bothered. */
+	queue_new(4);
+}
+
+static void subordinate_uids(void)
+{
+	one_namespace(false);
+}
+
+/* Root's containers are users, each as a whole, and not all of them one. */
+static void containers_of_root(void)
+{
+	one_namespace(true);
+}
+
+/* -- network namespaces */
+
+static long counter_here(const char *name)
+{
+	char want[64], line[128];
+	FILE *f = fopen("/proc/thread-self/net/exs", "re");
+	long value = -1;
+
+	check(f, "no /proc/net/exs: %s", errno_name(errno));
+	snprintf(want, sizeof(want), "%s ", name);
+	while (fgets(line, sizeof(line), f))
+		if (!strncmp(line, want, strlen(want)))
+			value = atol(line + strlen(want));
+	fclose(f);
+	return value;
+}
+
+static void other_network(void *arg)
+{
+	exs_qhandle_t q;
+
+	(void)arg;
+	must(unshare(CLONE_NEWNET));
+	must_be(read_sysctl("max_user_queues"), 5);
+	must_be(counter_here("live_queues"), 0);
+	q = queue_new(4);
+	must_be(counter_here("live_queues"), 1);
+	/* Stricter than the machine it may be, and counts what refuses. */
+	write_sysctl("max_user_queues", 2);
+	must_fail(exs_qcreate(4), ENOBUFS);	/* one of them is in the other namespace */
+	must_be(counter_here("limit_queues"), 1);
+	/* More generous it cannot be. */
+	write_sysctl("max_user_queues", 1000);
+	while (counter_here("live_queues") < 4)
+		queue_new(4);
+	must_fail(exs_qcreate(4), ENOBUFS);
+	must(exs_qdelete(q));
+	check(access("/proc/sys/net/exs/max_user_workers", F_OK), "a namespace has max_user_workers");
+	write_sysctl("enabled", 0);
+	must_fail(socket(e2e.family, SOCK_STREAM, 0), EAFNOSUPPORT);
+}
+
+/* Each network namespace counts for itself and has its own settings; caps hold in all. */
+static void network_namespaces(void)
+{
+	write_sysctl("max_user_queues", 5);
+	queue_new(4);
+	join(spawn(other_network, NULL));
+	must_be(counter("live_queues"), 1);
+	must_be(delta("limit_queues"), 0);
+	must_be(read_sysctl("max_user_queues"), 5);
+	must_be(read_sysctl("enabled"), 1);
+}
+
+/* -- memory */
+
+#define GROUP "/run/exs/cgroup/exs_limits"
+
+static void write_group(const char *file, const char *text)
+{
+	int fd = must(open(file, O_WRONLY | O_CLOEXEC));
+
+	check(dprintf(fd, "%s", text) > 0, "%s: %s", file, errno_name(errno));
+	close(fd);
+}
+
+static long group_memory(void)
+{
+	char text[32] = "";
+	int fd = must(open(GROUP "/memory.current", O_RDONLY | O_CLOEXEC));
+
+	must(read(fd, text, sizeof(text) - 1));
+	close(fd);
+	return atol(text);
+}
+
+static void grouped_listener(void *arg)
+{
+	const struct dweller *d = arg;
+	union address at;
+	int fd;
+
+	write_group(GROUP "/cgroup.procs", "0");
+	fd = listener(4);
+	at = name_of(fd);
+	tell(d->out.wr, port_of(&at));
+	hear(d->in.rd);
+}
+
+/* Workers make it, when a peer sends; whoever listens pays. */
+static void ring_in_cgroup(void)
+{
+	struct dweller d = { pipe_open(), pipe_open(), false };
+	union address to;
+	long before;
+	pid_t pid;
+	int c;
+
+	must(unshare(CLONE_NEWNS));
+	must(mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL));
+	must(mkdir("/run/exs/cgroup", 0755));
+	must(mount("none", "/run/exs/cgroup", "cgroup2", 0, NULL));
+	write_group("/run/exs/cgroup/cgroup.subtree_control", "+memory");
+	must(mkdir(GROUP, 0755));
+	write_sysctl("ring_size", 1 << 20);
+	pid = spawn(grouped_listener, &d);
+	to = address_of(SERVER, hear(d.out.rd));
+	before = group_memory();
+	c = new_socket();
+	must(connect(c, &to.sa, address_len(&to)));
+	must_be(send(c, "x", 1, 0), 1);
+	wait_until(counter("live_rings") == 1);
+	/* Each processor has 256 KiB in advance. */
+	check(group_memory() - before >= 512 << 10, "a ring of 1 MiB: the cgroup has %ld bytes more",
+	      group_memory() - before);
+	tell(d.in.wr, 1);
+	join(pid);
+	close(c);
+	wait_until(!counter("live_conns"));
+	must(rmdir(GROUP));
+}
+
+/* It counts like what is pinned; the connection that cannot have one ends. */
+static void ring_charged(void)
+{
+	struct pair p;
+
+	pair_open(&p);
+	write_sysctl("max_user_pages", 16);
+	must_be(send(p.c, "x", 1, 0), 1);
+	must_be(poll_wait(p.c, POLLHUP) & POLLHUP, POLLHUP);
+	must_be(delta("limit_pages"), 1);
+	must_be(so_error(p.s), ENOBUFS);
+	must_be(counter("live_rings"), 0);
+}
+
+/* -- siw connects by TCP, in a worker if nobody waits for it */
+
+static void other_connection(const char *address)
+{
+	union address at = address_from(AF_INET, address, 0);
+	int fd = must(socket(e2e.family, SOCK_STREAM, 0)), c = must(socket(e2e.family, SOCK_STREAM, 0));
+
+	must(bind(fd, &at.sa, address_len(&at)));
+	must(listen(fd, 4));
+	at = name_of(fd);
+	must(connect(c, &at.sa, address_len(&at)));
+	close(must(accept(fd, NULL, NULL)));
+	close(c);
+	close(fd);
+}
+
+/*
+ * More connects into the black hole than there are workers for hand-shakes; before any
+ * of them has ended somebody else's hand-shake is done.
+ */
+static void connects_into_black_hole(void)
+{
+	enum { N = 300 };
+	union address to = address_from(AF_INET, "10.79.0.9", 99);
+	static struct pollfd fds[N];
+	int i;
+
+	must_be(system("ip link add siwhole address 02:00:00:79:00:01 type dummy && ip addr add 10.79.0.1/24 dev siwhole && "
+		       "ip link set siwhole up && ip neigh replace 10.79.0.9 lladdr 02:00:00:79:00:09 dev siwhole nud permanent && "
+		       "echo 4 > /proc/sys/net/ipv4/tcp_syn_retries && rdma link add siw_hole type siw netdev siwhole"), 0);
+	write_sysctl("connect_timeout", 3600 * 1000);
+	for (i = 0; i < N; i++) {
+		fds[i].fd = must(socket(e2e.family, SOCK_STREAM | SOCK_NONBLOCK, 0));
+		fds[i].events = POLLOUT;
+		must_fail(connect(fds[i].fd, &to.sa, address_len(&to)), EINPROGRESS);
+	}
+	wait_until(counter("turns_waited") >= N - 64);
+	other_connection("10.77.0.1");
+	must_be(poll(fds, N, 0), 0);
+	for (i = 0; i < N; i++)
+		close(fds[i].fd);
+	wait_until(!counter("live_conns"));
+	must_be(system("rdma link delete siw_hole && ip link delete siwhole && echo 6 > /proc/sys/net/ipv4/tcp_syn_retries"), 0);
 }
 
 static void disabled(void)
@@ -316,6 +609,13 @@ static const struct e2e_case cases[] = {
 	{ "connections_of_listener", connections_of_listener, .on = ON_STREAM, .needs = NEEDS_ONE },
 	{ "connections_per_user", connections_per_user, .on = ON_STREAM, .needs = NEEDS_ONE },
 	{ "queues", queues, .on = ON_EXS, .needs = NEEDS_ONE },
+	{ "unbounded", unbounded, .on = ON_EXS, .needs = NEEDS_ONE },
+	{ "subordinate_uids", subordinate_uids, .on = ON_EXS, .needs = NEEDS_ONE },
+	{ "containers_of_root", containers_of_root, .on = ON_EXS, .needs = NEEDS_ONE },
+	{ "network_namespaces", network_namespaces, .on = ON_EXS, .needs = NEEDS_ONE },
+	{ "ring_in_cgroup", ring_in_cgroup, .on = ON_STREAM, .needs = NEEDS_ONE },
+	{ "ring_charged", ring_charged, .on = ON_STREAM, .needs = NEEDS_ONE },
+	{ "connects_into_black_hole", connects_into_black_hole, .on = ON_EXS, .needs = NEEDS_SIW },
 	{ "disabled", disabled, .on = ON_BOTH, .needs = NEEDS_ONE },
 	{ "sysctl_bounds", sysctl_bounds, .on = ON_EXS, .needs = NEEDS_ONE },
 	{ "orphan_counted", orphan_counted, .on = ON_BOTH, .needs = NEEDS_ONE },

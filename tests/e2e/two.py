@@ -222,6 +222,74 @@ def peer_frozen_idle(a, b, kind):
     works(a, b)
 
 
+# A group of connections at a time is closed. Then there have to be more of them left than workers that see to that.
+MANY = f"""
+import glob, os, re, signal, socket, struct, sys
+GROUPS, EACH = 5, 60
+def tcp(s):
+    return socket.socket(socket.AF_INET, socket.SOCK_STREAM, 0, fileno=s.detach())
+def new():
+    return tcp(socket.socket(int(open("/sys/module/exs/parameters/family").read()), socket.SOCK_STREAM))
+def live():
+    return int(re.search("live_endpoints ([0-9]+)", open("/proc/net/exs").read())[1])
+def text(path):
+    try:
+        return open(path).read()
+    except OSError:
+        return ""
+def busy():
+    workers = [p for p in glob.glob("/proc/[0-9]*") if text(p + "/comm").startswith("kworker/u")]
+    return sum("exs_verbs_teardown" in text(p + "/stack") for p in workers)
+def few_workers(left):
+    while live() > left - EACH / 2:
+        if busy() < EACH / 4 and live() > left - EACH / 2:
+            return True
+    return False
+if sys.argv[1] == "serve":
+    s = new()
+    s.bind(("{B}", {PORT}))
+    s.listen(64)
+    print("listening", flush=True)
+    kept = [s.accept() for i in range(GROUPS * EACH)]
+    print("all here", flush=True)
+    signal.pause()
+    sys.exit()
+all = [new() for i in range(GROUPS * EACH)]
+for s in all:
+    s.connect(("{B}", {PORT}))
+    s.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+print("connected", flush=True)
+while not os.path.exists("/run/exs/frozen"):
+    pass
+seen = 0
+for group in range(GROUPS):
+    left = live()
+    for s in all[group * EACH:][:EACH]:
+        s.close()
+    seen += few_workers(left)
+print("few workers" if seen else "a worker for each", flush=True)
+"""
+
+
+def many_to_dead_peer(a, b):
+    """No worker sleeps for a peer that does not answer any more: others' connections do not wait for such workers."""
+    server = b.start(f"python3 -c '{MANY}' serve")
+    server.wait_for("^listening$")
+    client = a.start(f"python3 -c '{MANY}' connect")
+    client.wait_for("^connected$", LIMIT)
+    server.wait_for("^all here$", LIMIT)
+    b.freeze()
+    try:
+        a.check("touch /run/exs/frozen")
+        client.wait_for("^few workers$", LIMIT)
+        assert client.wait(LIMIT) == 0, client.output
+        a.check("rm /run/exs/frozen")
+    finally:
+        b.thaw()
+    server.kill()
+    works(a, b)
+
+
 def power_failure(a, b, *kinds):
     clients, _ = start_load(a, b, *kinds)
     b.kill()

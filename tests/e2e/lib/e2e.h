@@ -55,6 +55,7 @@
 #define NEEDS_ONE	0x01	/* both ends on one machine, one namespace      */
 #define NEEDS_FAULTS	0x02	/* the debug kernel's fault injection           */
 #define NEEDS_RXE	0x04	/* not siw                                      */
+#define NEEDS_SIW	0x08	/* and nothing else                             */
 
 struct e2e_case {
 	const char *name;

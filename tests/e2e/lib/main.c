@@ -279,6 +279,8 @@ static const char *missing(const struct e2e_case *c)
 {
 	if (c->needs & NEEDS_ONE && strcmp(e2e.topology, "one"))
 		return "for topology one";
+	if (c->needs & NEEDS_SIW && strcmp(e2e.topology, "ns"))
+		return "for soft-iWARP";
 	if (c->needs & NEEDS_RXE && !strcmp(e2e.topology, "ns"))
 		return "not for siw";
 	if (c->needs & NEEDS_FAULTS && access("/sys/kernel/debug/failslab", F_OK))
