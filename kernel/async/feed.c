@@ -41,13 +41,9 @@ void exs_feed_kick(struct exs_feed *f)
 	exs_feed_queue(f);
 }
 
-static void exs_feed_pass_turn(struct exs_user *user)
+static void exs_feed_again(struct exs_turn *turn)
 {
-	struct exs_turn *next;
-
-	exs_turn_end(user);
-	while ((next = exs_turn_next(user)))
-		exs_feed_queue(container_of(next, struct exs_feed, turn));
+	exs_feed_queue(container_of(turn, struct exs_feed, turn));
 }
 
 /* A feed that waits for its turn keeps the work's reference. */
@@ -58,7 +54,7 @@ static void exs_feed_work(struct work_struct *work)
 
 	if (turn > 0) {
 		f->run(f);
-		exs_feed_pass_turn(f->user);
+		exs_turn_pass(f->user, EXS_POOL_FEED);
 	}
 	if (turn)
 		exs_feed_put(f);
@@ -91,7 +87,7 @@ struct exs_feed *exs_feed_new(const struct exs_op *op, u32 count, u64 len)
 	}
 	kref_init(&f->ref);
 	INIT_WORK(&f->work, exs_feed_work);
-	INIT_LIST_HEAD(&f->turn.node);
+	exs_turn_init(&f->turn, EXS_POOL_FEED, exs_feed_again);
 	spin_lock_init(&f->lock);
 	f->xn = exs_net_get(op->queue->xn);
 	f->cred = get_current_cred();
