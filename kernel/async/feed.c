@@ -54,7 +54,7 @@ static void exs_feed_work(struct work_struct *work)
 
 	if (turn > 0) {
 		f->run(f);
-		exs_turn_end(f->user);
+		exs_turn_pass(f->user, EXS_POOL_FEED);
 	}
 	if (turn)
 		exs_feed_put(f);
@@ -87,7 +87,7 @@ struct exs_feed *exs_feed_new(const struct exs_op *op, u32 count, u64 len)
 	}
 	kref_init(&f->ref);
 	INIT_WORK(&f->work, exs_feed_work);
-	exs_turn_init(&f->turn, exs_feed_again);
+	exs_turn_init(&f->turn, EXS_POOL_FEED, exs_feed_again);
 	spin_lock_init(&f->lock);
 	f->xn = exs_net_get(op->queue->xn);
 	f->cred = get_current_cred();

@@ -65,6 +65,8 @@ struct exs_lane_bucket {
  * @armed: @wait is in the socket's wait queue; the owner's
  * @backoff: jiffies of the timer, 0: none; written by the owner
  * @wait: entry in the socket's wait queue
+ * @user: whose turns it takes: that of the queue of the first operation; a reference
+ * @turn: for one time as the owner, or for letting go
  * @work: becomes the owner
  * @put_work: lets go of the file
  */
@@ -83,6 +85,8 @@ struct exs_lane {
 	bool armed;
 	unsigned int backoff;
 	struct wait_queue_entry wait;
+	struct exs_user *user;
+	struct exs_turn turn;
 	struct delayed_work work;
 	struct work_struct put_work;
 };
@@ -302,6 +306,7 @@ static bool exs_lane_step(struct exs_lane *lane, struct exs_op *op)
 
 static void exs_lane_free(struct exs_lane *lane)
 {
+	exs_user_put(lane->user);
 	exs_live(lane->xn, lanes, -1);
 	exs_net_put(lane->xn);
 	kfree(lane);
@@ -315,13 +320,8 @@ static void exs_lane_undo(struct exs_lane *lane)
 	exs_lane_free(lane);
 }
 
-/*
- * It may be the last that holds the file, whose socket may then linger: not where
- * others wait for a worker, nor where every thread of the kernel has its files put.
- */
-static void exs_lane_put_work(struct work_struct *work)
+static void exs_lane_put(struct exs_lane *lane)
 {
-	struct exs_lane *lane = container_of(work, struct exs_lane, put_work);
 	struct sock *sk = exs_lane_sock(lane)->sk;	/* by now only a name */
 	struct exs_lane_bucket *b = exs_lane_bucket(sk);
 
@@ -334,6 +334,26 @@ static void exs_lane_put_work(struct work_struct *work)
 }
 
 /*
+ * It may be the last that holds the file, whose socket may then linger: not where
+ * others wait for a worker, nor where every thread of the kernel has its files put.
+ */
+static void exs_lane_put_work(struct work_struct *work)
+{
+	struct exs_lane *lane = container_of(work, struct exs_lane, put_work);
+	struct exs_user *user = lane->user;
+
+	if (exs_turn_take(user, &lane->turn) <= 0)
+		return;
+	exs_lane_put(lane);
+	exs_turn_pass(user, EXS_POOL_PUT);
+}
+
+static void exs_lane_put_again(struct exs_turn *turn)
+{
+	queue_work(exs_lane_put_wq, &container_of(turn, struct exs_lane, turn)->put_work);
+}
+
+/*
  * The last owner's. Nobody queues the work any more, and if it runs we are it. But
  * a wake-up, or a cancellation, may have come after we began.
  */
@@ -342,12 +362,12 @@ static void exs_lane_go(struct exs_lane *lane)
 	if (lane->armed)
 		remove_wait_queue(&exs_lane_sock(lane)->wq.wait, &lane->wait);
 	cancel_delayed_work(&lane->work);
+	exs_turn_init(&lane->turn, EXS_POOL_PUT, exs_lane_put_again);
 	queue_work(exs_lane_put_wq, &lane->put_work);
 }
 
-static void exs_lane_work(struct work_struct *work)
+static void exs_lane_run(struct exs_lane *lane)
 {
-	struct exs_lane *lane = container_of(to_delayed_work(work), struct exs_lane, work);
 	struct exs_op *op;
 	bool going;
 
@@ -360,7 +380,24 @@ static void exs_lane_work(struct work_struct *work)
 		exs_lane_go(lane);
 }
 
-static struct exs_lane *exs_lane_new(struct exs_net *xn, struct file *file,
+/* A try may have to wait for the socket's lock. Waiting for a turn it has no owner. */
+static void exs_lane_work(struct work_struct *work)
+{
+	struct exs_lane *lane = container_of(to_delayed_work(work), struct exs_lane, work);
+	struct exs_user *user = lane->user;
+
+	if (exs_turn_take(user, &lane->turn) <= 0)
+		return;
+	exs_lane_run(lane);
+	exs_turn_pass(user, EXS_POOL_LANE);
+}
+
+static void exs_lane_again(struct exs_turn *turn)
+{
+	mod_delayed_work(exs_lane_wq, &container_of(turn, struct exs_lane, turn)->work, 0);
+}
+
+static struct exs_lane *exs_lane_new(struct exs_op *op, struct file *file,
 				     enum exs_lane_dir dir)
 {
 	struct exs_lane *lane = kzalloc(sizeof(*lane), GFP_KERNEL_ACCOUNT);
@@ -368,11 +405,13 @@ static struct exs_lane *exs_lane_new(struct exs_net *xn, struct file *file,
 	if (!lane)
 		return NULL;
 	__module_get(THIS_MODULE);
-	lane->xn = exs_net_get(xn);
+	lane->xn = exs_net_get(op->queue->xn);
 	lane->file = get_file(file);
 	lane->dir = dir;
+	lane->user = exs_user_get(op->queue->user);
 	INIT_LIST_HEAD(&lane->ops);
 	init_waitqueue_func_entry(&lane->wait, exs_lane_wake);
+	exs_turn_init(&lane->turn, EXS_POOL_LANE, exs_lane_again);
 	INIT_DELAYED_WORK(&lane->work, exs_lane_work);
 	INIT_WORK(&lane->put_work, exs_lane_put_work);
 	exs_live(lane->xn, lanes, 1);
@@ -450,7 +489,7 @@ static void exs_lane_hand_over(struct exs_lane *lane)
 
 long exs_lane_issue(struct exs_op *op, struct socket *sock, enum exs_lane_dir dir)
 {
-	struct exs_lane *lane = exs_lane_new(op->queue->xn, sock->file, dir), *joined;
+	struct exs_lane *lane = exs_lane_new(op, sock->file, dir), *joined;
 	long res;
 	int err;
 

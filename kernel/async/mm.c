@@ -12,7 +12,9 @@
  * The release itself only arranges for that, as every other end of an address space
  * waits for it (SRCU). As fput() does, it leaves the work to the task, before it returns
  * to the program that it executes, or before whoever waits for its exit hears of that;
- * or to a worker if the task is a thread of the kernel.
+ * or to a worker if the task is a thread of the kernel. A task's works run last first,
+ * so the task's files would be put before; therefore closing a queue's descriptor, which
+ * comes before any of these, does it as well.
  *
  * A link holds the notifier, which holds mm_count. It is owned by the queue and
  * stays as long as the queue, or until another address space joins and it
@@ -34,6 +36,7 @@
  * @ref: the notifier's, and that of the end's work
  * @task_work: the work, of the task
  * @work: or of a worker
+ * @over: the notifier has said so
  * @lock: guards @links
  * @links: struct exs_mm_link
  */
@@ -44,6 +47,7 @@ struct exs_mm {
 		struct callback_head task_work;
 		struct work_struct work;
 	};
+	bool over;
 	spinlock_t lock;		/* see above */
 	struct list_head links;
 };
@@ -83,9 +87,10 @@ static struct exs_queue *exs_mm_next_queue(struct exs_mm *m)
 
 /*
  * No thread of this address space is left, so no submission is under way, and no link
- * is added. The operations keep their queues until they are cancelled.
+ * is added. The operations keep their queues until they are cancelled. Whoever comes
+ * second does what is left.
  */
-static void exs_mm_end(struct exs_mm *m)
+static void exs_mm_cancel(struct exs_mm *m)
 {
 	struct exs_queue *q;
 	LIST_HEAD(ops);
@@ -95,6 +100,40 @@ static void exs_mm_end(struct exs_mm *m)
 		exs_queue_put(q);
 	}
 	exs_ops_cancel(&ops);
+}
+
+/* With a reference, or NULL. */
+static struct exs_mm *exs_mm_find_over(struct exs_queue *q)
+{
+	struct exs_mm_link *link;
+	struct exs_mm *m = NULL;
+
+	spin_lock(&q->lock);
+	list_for_each_entry(link, &q->links, queue_node) {
+		if (link->ended || !READ_ONCE(link->mm->over))
+			continue;
+		link->ended = true;
+		m = link->mm;
+		refcount_inc(&m->ref);
+		break;
+	}
+	spin_unlock(&q->lock);
+	return m;
+}
+
+void exs_mm_end_all(struct exs_queue *q)
+{
+	struct exs_mm *m;
+
+	while ((m = exs_mm_find_over(q))) {
+		exs_mm_cancel(m);
+		exs_mm_put(m);
+	}
+}
+
+static void exs_mm_end(struct exs_mm *m)
+{
+	exs_mm_cancel(m);
 	exs_mm_put(m);
 	if (atomic_dec_and_test(&exs_mm_ends))
 		wake_up_var(&exs_mm_ends);
@@ -116,6 +155,7 @@ static void exs_mm_notify_release(struct mmu_notifier *notifier,
 {
 	struct exs_mm *m = container_of(notifier, struct exs_mm, notifier);
 
+	WRITE_ONCE(m->over, true);
 	refcount_inc(&m->ref);
 	atomic_inc(&exs_mm_ends);
 	init_task_work(&m->task_work, exs_mm_end_task);

@@ -18,6 +18,7 @@ struct exs_queue;
  * @mm_node: mm->links; mm->lock
  * @queue_node: queue->links; queue->lock
  * @inflight: operations; queue->lock
+ * @ended: exs_mm_end_all() has seen that it is over; queue->lock
  */
 struct exs_mm_link {
 	struct exs_mm *mm;
@@ -25,6 +26,7 @@ struct exs_mm_link {
 	struct list_head mm_node;
 	struct list_head queue_node;
 	unsigned int inflight;
+	bool ended;
 };
 
 /*
@@ -36,6 +38,12 @@ struct exs_mm_link *exs_mm_link(struct exs_queue *q);
 
 /* What to return when registering a notifier failed: a signal only delays it. */
 int exs_mm_errno(int err);
+
+/*
+ * A descriptor of @q is closed, perhaps by the exit of who submitted: what is over ends
+ * before the task's other files are put. Sleeps.
+ */
+void exs_mm_end_all(struct exs_queue *q);
 
 /* The queue is being freed. */
 void exs_mm_unlink_all(struct exs_queue *q);

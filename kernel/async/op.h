@@ -141,6 +141,7 @@ struct exs_poll_fd;
 /**
  * struct exs_op_poll - a poll
  * @work: looks who is ready, and is the only one that ends it
+ * @turn: the queue's user's, for one run
  * @lock: the wait begins before @work looks; guards all below
  * @fds: what is polled, until it has ended
  * @nfds: how many
@@ -151,6 +152,7 @@ struct exs_poll_fd;
  */
 struct exs_op_poll {
 	struct work_struct work;
+	struct exs_turn turn;
 	struct mutex lock;		/* see above */
 	struct exs_poll_fd *fds;
 	u32 nfds;

@@ -163,9 +163,8 @@ static long exs_poll_result(struct exs_op *op)
 	return exs_poll_look(op, NULL) ?: -EIOCBQUEUED;
 }
 
-static void exs_poll_work(struct work_struct *work)
+static void exs_poll_run(struct exs_op *op)
 {
-	struct exs_op *op = container_of(work, struct exs_op, poll.work);
 	long res = -EIOCBQUEUED;
 
 	mutex_lock(&op->poll.lock);
@@ -178,7 +177,37 @@ static void exs_poll_work(struct work_struct *work)
 	mutex_unlock(&op->poll.lock);
 	if (res != -EIOCBQUEUED)
 		exs_op_complete(op, res, op->poll.nfds, 0);
-	exs_op_put(op);
+}
+
+/*
+ * Files are asked, and may take their time, so it takes turns; one that waits keeps the
+ * work's reference. To end what was cancelled asks nobody.
+ */
+static void exs_poll_work(struct work_struct *work)
+{
+	struct exs_op *op = container_of(work, struct exs_op, poll.work);
+	struct exs_user *user = op->queue->user;
+	bool cancelled = READ_ONCE(op->poll.cancelled);
+	int turn = 0;
+
+	if (cancelled && exs_turn_leave(user, &op->poll.turn))
+		exs_op_put(op);		/* not the last: the work's is another */
+	if (!cancelled)
+		turn = exs_turn_take(user, &op->poll.turn);
+	if (cancelled || turn > 0)
+		exs_poll_run(op);
+	if (turn > 0)
+		exs_turn_pass(user, EXS_POOL_POLL);
+	if (cancelled || turn)
+		exs_op_put(op);
+}
+
+static void exs_poll_again(struct exs_turn *turn)
+{
+	struct exs_op *op = container_of(turn, struct exs_op, poll.turn);
+
+	if (!queue_work(exs_poll_wq, &op->poll.work))
+		exs_op_put(op);		/* not the last: the work's is another */
 }
 
 static bool exs_file_is_epoll(const struct file *file)
@@ -240,6 +269,7 @@ int exs_poll_prep(struct exs_op *op, const struct exs_sqe *sqe)
 	if (!p->fds)
 		return -ENOMEM;
 	INIT_WORK(&p->work, exs_poll_work);
+	exs_turn_init(&p->turn, EXS_POOL_POLL, exs_poll_again);
 	mutex_init(&p->lock);
 	INIT_LIST_HEAD(&p->waits);
 	err = exs_poll_get_fds(op, u64_to_user_ptr(sqe->addr));
@@ -271,7 +301,7 @@ void exs_poll_cancel(struct exs_op *op)
 
 int exs_poll_ops_init(void)
 {
-	exs_poll_wq = alloc_workqueue("exs_poll", WQ_UNBOUND, 0);
+	exs_poll_wq = alloc_workqueue("exs_poll", WQ_UNBOUND, WQ_MAX_ACTIVE);
 	return exs_poll_wq ? 0 : -ENOMEM;
 }
 

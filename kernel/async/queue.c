@@ -392,6 +392,7 @@ static int exs_queue_flush(struct file *file, fl_owner_t id)
 	smp_store_release(&ring->epoch, ring->epoch + 1);
 	exs_queue_wake(q, true);
 	spin_unlock(&q->lock);
+	exs_mm_end_all(q);
 	return 0;
 }
 

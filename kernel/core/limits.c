@@ -39,14 +39,25 @@ struct exs_user_key {
 };
 
 /**
+ * struct exs_turns - a user's share of a pool of workers
+ * @lock: guards the rest; taken in process context
+ * @n: works under way
+ * @waiting: struct exs_turn, those that are not
+ */
+struct exs_turns {
+	spinlock_t lock;	/* see above */
+	int n;
+	struct list_head waiting;
+};
+
+/**
  * struct exs_user - who is charged
  * @node: in the table
  * @key: whom it stands for; a reference on its namespace
  * @parent: charged with the same, or NULL; a reference
  * @refs: references
  * @used: by enum exs_limit
- * @turns: works under way; this and the rest of the uppermost only, exs_users_lock
- * @waiting: struct exs_turn, those that are not
+ * @turns: by enum exs_pool; of the uppermost only
  */
 struct exs_user {
 	struct hlist_node node;
@@ -54,8 +65,7 @@ struct exs_user {
 	struct exs_user *parent;
 	refcount_t refs;
 	atomic_long_t used[EXS_LIMIT_MAX];
-	int turns;
-	struct list_head waiting;
+	struct exs_turns turns[EXS_POOL_MAX];
 };
 
 static DEFINE_SPINLOCK(exs_users_lock);
@@ -110,6 +120,16 @@ static bool exs_user_parent_key(const struct exs_user_key *key, struct exs_user_
 	return true;
 }
 
+static void exs_turns_init(struct exs_turns *turns)
+{
+	unsigned int i;
+
+	for (i = 0; i < EXS_POOL_MAX; i++) {
+		spin_lock_init(&turns[i].lock);
+		INIT_LIST_HEAD(&turns[i].waiting);
+	}
+}
+
 static struct exs_user *exs_user_alloc(const struct exs_user_key *key)
 {
 	struct exs_user *user = kzalloc(sizeof(*user), GFP_KERNEL_ACCOUNT);
@@ -119,7 +139,7 @@ static struct exs_user *exs_user_alloc(const struct exs_user_key *key)
 	user->key = *key;
 	get_user_ns(key->ns);
 	refcount_set(&user->refs, 1);
-	INIT_LIST_HEAD(&user->waiting);
+	exs_turns_init(user->turns);
 	return user;
 }
 
@@ -139,7 +159,7 @@ static struct exs_user *exs_user_insert(struct exs_user *fresh)
 }
 
 /* As deep as user namespaces nest, which is 32 at most. Sleeps. */
-static struct exs_user *exs_user_get(const struct exs_user_key *key)
+static struct exs_user *exs_user_of(const struct exs_user_key *key)
 {
 	struct exs_user_key above;
 	struct exs_user *user;
@@ -153,7 +173,7 @@ static struct exs_user *exs_user_get(const struct exs_user_key *key)
 	if (!user)
 		return NULL;
 	if (exs_user_parent_key(key, &above)) {
-		user->parent = exs_user_get(&above);
+		user->parent = exs_user_of(&above);
 		if (!user->parent) {
 			exs_user_put(user);
 			return NULL;
@@ -168,7 +188,13 @@ struct exs_user *exs_user_get_current(void)
 
 	if (key.ns == &init_user_ns)
 		key.unbounded = ns_capable_noaudit(&init_user_ns, CAP_SYS_RESOURCE);
-	return exs_user_get(&key);
+	return exs_user_of(&key);
+}
+
+struct exs_user *exs_user_get(struct exs_user *user)
+{
+	refcount_inc(&user->refs);
+	return user;
 }
 
 void exs_user_put(struct exs_user *user)
@@ -287,64 +313,87 @@ void exs_limit_uncharge(enum exs_limit what, long n, struct exs_user *user)
 	exs_user_put(user);
 }
 
+static struct exs_turns *exs_turns(struct exs_user *user, enum exs_pool pool)
+{
+	return &exs_user_top(user)->turns[pool];
+}
+
+static bool exs_turns_left(const struct exs_turns *turns)
+{
+	lockdep_assert_held(&turns->lock);
+	return turns->n < READ_ONCE(exs_sysctl_max_user_workers);
+}
+
+/* More than one begins if the sysctl was raised meanwhile. */
+static void exs_turns_end(struct exs_turns *turns)
+{
+	struct exs_turn *next;
+
+	turns->n--;
+	while (exs_turns_left(turns) && !list_empty(&turns->waiting)) {
+		next = list_first_entry(&turns->waiting, struct exs_turn, node);
+		list_del_init(&next->node);
+		next->given = true;
+		turns->n++;
+		next->again(next);
+	}
+}
+
 int exs_turn_take(struct exs_user *user, struct exs_turn *turn)
 {
+	struct exs_turns *turns = exs_turns(user, turn->pool);
 	int ret = -EALREADY;
 
-	user = exs_user_top(user);
-	spin_lock(&exs_users_lock);
+	spin_lock(&turns->lock);
 	if (list_empty(&turn->node)) {
-		ret = turn->given ? EXS_TURN_WAITED :
-		      user->turns < READ_ONCE(exs_sysctl_max_user_workers);
+		ret = turn->given ? EXS_TURN_WAITED : exs_turns_left(turns);
 		if (!ret)
-			list_add_tail(&turn->node, &user->waiting);
+			list_add_tail(&turn->node, &turns->waiting);
 		else if (!turn->given)
-			user->turns++;
+			turns->n++;
 		turn->given = false;
 	}
-	spin_unlock(&exs_users_lock);
+	spin_unlock(&turns->lock);
+	if (ret > 0)
+		exs_user_get(user);
 	if (!ret)
 		exs_count(exs_net(&init_net), turns_waited, 1);
 	return ret;
 }
 
-/* The one that has waited longest, if there is a turn, which is its own then; or NULL. */
-static struct exs_turn *exs_turn_next(struct exs_user *user)
+bool exs_turn_withdraw(struct exs_user *user, struct exs_turn *turn)
 {
-	struct exs_turn *next;
-
-	spin_lock(&exs_users_lock);
-	next = list_first_entry_or_null(&user->waiting, struct exs_turn, node);
-	if (user->turns >= READ_ONCE(exs_sysctl_max_user_workers))
-		next = NULL;
-	if (next) {
-		list_del_init(&next->node);
-		next->given = true;
-		user->turns++;
-	}
-	spin_unlock(&exs_users_lock);
-	return next;
-}
-
-void exs_turn_end(struct exs_user *user)
-{
-	struct exs_turn *next;
-
-	user = exs_user_top(user);
-	spin_lock(&exs_users_lock);
-	user->turns--;
-	spin_unlock(&exs_users_lock);
-	while ((next = exs_turn_next(user)))
-		next->again(next);
-}
-
-bool exs_turn_withdraw(struct exs_turn *turn)
-{
+	struct exs_turns *turns = exs_turns(user, turn->pool);
 	bool waited;
 
-	spin_lock(&exs_users_lock);
+	spin_lock(&turns->lock);
 	waited = !list_empty(&turn->node);
 	list_del_init(&turn->node);
-	spin_unlock(&exs_users_lock);
+	spin_unlock(&turns->lock);
 	return waited;
+}
+
+bool exs_turn_leave(struct exs_user *user, struct exs_turn *turn)
+{
+	struct exs_turns *turns = exs_turns(user, turn->pool);
+	bool waited;
+
+	spin_lock(&turns->lock);
+	waited = !list_empty(&turn->node);
+	list_del_init(&turn->node);
+	if (turn->given)
+		exs_turns_end(turns);
+	turn->given = false;
+	spin_unlock(&turns->lock);
+	return waited;
+}
+
+void exs_turn_pass(struct exs_user *user, enum exs_pool pool)
+{
+	struct exs_turns *turns = exs_turns(user, pool);
+
+	spin_lock(&turns->lock);
+	exs_turns_end(turns);
+	spin_unlock(&turns->lock);
+	exs_user_put(user);
 }

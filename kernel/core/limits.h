@@ -9,7 +9,6 @@
 
 /* The calling task's user, a reference; NULL: no memory. Sleeps. */
 struct exs_user *exs_user_get_current(void);
-void exs_user_put(struct exs_user *user);
 
 /* As exs_limit_charge(), to a user that the caller has, under @xn's caps; any context. */
 int exs_limit_charge_user(const struct exs_net *xn, enum exs_limit what, long n,

@@ -241,46 +241,65 @@ int exs_limit_charge(enum exs_limit what, long n, struct exs_user **user);
 void exs_limit_uncharge(enum exs_limit what, long n, struct exs_user *user);
 
 /*
- * Turns (core/limits.c): works that may sleep as long as somebody pleases. A user has
- * net.exs.max_user_workers under way, so that there are workers for others.
+ * Turns (core/limits.c): works that may sleep as long as somebody pleases. Of each pool of
+ * workers a user has net.exs.max_user_workers at a time, so that there are workers for
+ * others.
  */
+enum exs_pool {
+	EXS_POOL_FEED,		/* reads of files                    */
+	EXS_POOL_LANE,		/* tries of ordinary sockets         */
+	EXS_POOL_PUT,		/* their last references             */
+	EXS_POOL_POLL,		/* polls                             */
+	EXS_POOL_CONNECT,	/* connects that block, of iWARP     */
+	EXS_POOL_MAX
+};
 
 /**
  * struct exs_turn - what takes turns
  * @node: it waits; its own list head otherwise
+ * @pool: where
  * @given: it has waited, and has one
- * @again: called when that is so: has the work begin once more. Any process context
+ * @again: have the work begin once more: queue it. Spin locks are held. The turn stays
+ *	at least until that has begun
  */
 struct exs_turn {
 	struct list_head node;
+	enum exs_pool pool;
 	bool given;
 	void (*again)(struct exs_turn *turn);
 };
 
-static inline void exs_turn_init(struct exs_turn *turn, void (*again)(struct exs_turn *turn))
+static inline void exs_turn_init(struct exs_turn *turn, enum exs_pool pool,
+				 void (*again)(struct exs_turn *turn))
 {
+	*turn = (struct exs_turn) { .pool = pool, .again = again };
 	INIT_LIST_HEAD(&turn->node);
-	turn->given = false;
-	turn->again = again;
 }
-
-#define EXS_TURN_WAITED	2
 
 /**
  * exs_turn_take() - a work begins
  * @user: whose; the caller has a reference
- * @turn: the work's; if it waits, it stays until turn->again() or exs_turn_withdraw()
+ * @turn: the work's; if it waits, it stays until @again or exs_turn_leave()
  *
- * Context: process. Return: 1: it may, until exs_turn_end(); EXS_TURN_WAITED: likewise,
- * and it has waited; 0: it waits from now on; -EALREADY: it has waited since it last
- * began.
+ * Context: process. Return: 1: it may, until exs_turn_pass(), for which the user stays;
+ * EXS_TURN_WAITED: likewise, and it has waited; 0: it waits from now on; -EALREADY: it has
+ * waited since it last began.
  */
+#define EXS_TURN_WAITED	2
+
 int exs_turn_take(struct exs_user *user, struct exs_turn *turn);
 
-/* It has ended: those that have waited longest are next. */
-void exs_turn_end(struct exs_user *user);
+/* It is not to wait any more. Return: whether it did; else it begins, or has. */
+bool exs_turn_withdraw(struct exs_user *user, struct exs_turn *turn);
 
-/* It is not to wait any more. Return: whether it did; else it has been its turn. */
-bool exs_turn_withdraw(struct exs_turn *turn);
+/* It needs no turn any more. Return: whether it waited for one. Process context. */
+bool exs_turn_leave(struct exs_user *user, struct exs_turn *turn);
+
+/* The work has ended: the one of @pool that has waited longest begins once more. */
+void exs_turn_pass(struct exs_user *user, enum exs_pool pool);
+
+/* A user whom somebody else keeps: another reference. Any context. */
+struct exs_user *exs_user_get(struct exs_user *user);
+void exs_user_put(struct exs_user *user);
 
 #endif

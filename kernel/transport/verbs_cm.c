@@ -365,7 +365,7 @@ void exs_verbs_connect_again(struct exs_turn *turn)
 /* While it waits for its turn it has a hold, and once it is closed it does not wait. */
 static void exs_verbs_connect_waits(struct exs_verbs_ep *v)
 {
-	if (exs_verbs_is(v, EXS_VERBS_CLOSING) && exs_turn_withdraw(&v->turn))
+	if (exs_verbs_is(v, EXS_VERBS_CLOSING) && exs_turn_withdraw(v->ep.conn->user, &v->turn))
 		exs_verbs_unhold(v);
 }
 
@@ -384,7 +384,7 @@ void exs_verbs_connect_work(struct work_struct *work)
 	}
 	if (turn > 0) {
 		exs_verbs_take_steps(v, BIT(EXS_VERBS_DO_CONNECT));
-		exs_turn_end(user);
+		exs_turn_pass(user, EXS_POOL_CONNECT);
 	}
 	if (turn == EXS_TURN_WAITED)
 		exs_verbs_unhold(v);

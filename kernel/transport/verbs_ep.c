@@ -58,7 +58,7 @@ static void exs_verbs_init_work(struct exs_verbs_ep *v)
 	INIT_DELAYED_WORK(&v->cq_work, exs_verbs_cq_work);
 	refcount_set(&v->holds, 1);
 	INIT_WORK(&v->connect_work, exs_verbs_connect_work);
-	exs_turn_init(&v->turn, exs_verbs_connect_again);
+	exs_turn_init(&v->turn, EXS_POOL_CONNECT, exs_verbs_connect_again);
 	INIT_DELAYED_WORK(&v->teardown_work, exs_verbs_teardown);
 	INIT_DELAYED_WORK(&v->timer, exs_verbs_timer);
 	INIT_DELAYED_WORK(&v->stall_work, exs_verbs_stall_work);
@@ -258,7 +258,8 @@ void exs_verbs_close(struct exs_ep *ep)
 	if (test_and_set_bit(EXS_VERBS_CLOSING, &v->flags))
 		return;
 	wake_up(&v->wait);
-	if (exs_turn_withdraw(&v->turn))
+	/* Nobody has been charged yet for a request, which takes no turns either. */
+	if (ep->conn->user && exs_turn_withdraw(ep->conn->user, &v->turn))
 		exs_verbs_unhold(v);
 	exs_verbs_unhold(v);
 }

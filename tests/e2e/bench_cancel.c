@@ -105,6 +105,9 @@ static void measure(int ops, int sockets)
 	printf("# %6d operations, %3d socket(s): cancel %6.2f s, close %6.2f s, exit %6.2f s\n",
 	       ops, sockets, c, e, k);
 	fflush(stdout);
+	must(close(l.q));
+	for (i = 0; i < sockets; i++)
+		pair_close(&l.p[i]);
 }
 
 static void one_socket(void)

@@ -7,6 +7,12 @@
 
 #include "e2e.h"
 
+/* Polls of it by others than the calling process, the kernel included, have no answer until the server is gone. May
+ * skip the case. fuse.c
+ */
+struct silent_file { int fd; pid_t server; };
+struct silent_file file_without_answers(void);
+
 /* Of the stream @seed of lib/data.c; without a name. */
 int file_new(uint64_t seed, size_t len);
 

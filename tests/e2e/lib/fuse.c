@@ -20,6 +20,7 @@ enum { DIRECTORY = FUSE_ROOT_ID, THE_FILE };
 struct server {
 	int fd;
 	int read_err;
+	uint32_t answers;	/* polls of this process only, or 0 */
 };
 
 static const struct fuse_attr attrs[] = {
@@ -42,6 +43,7 @@ static void answer_to(const struct server *s, const struct fuse_in_header *in)
 	};
 	const struct fuse_entry_out entry = { .nodeid = THE_FILE, .attr = attrs[THE_FILE] };
 	const struct fuse_open_out opened = { 0 };
+	const struct fuse_poll_out none = { 0 };
 	struct fuse_attr_out attr = { 0 };
 
 	switch (in->opcode) {
@@ -56,6 +58,12 @@ static void answer_to(const struct server *s, const struct fuse_in_header *in)
 		return answer(s, in->unique, 0, &opened, sizeof(opened));
 	case FUSE_READ:
 		return answer(s, in->unique, s->read_err, NULL, 0);
+	case FUSE_POLL:
+		if (!s->answers)
+			return answer(s, in->unique, ENOSYS, NULL, 0);
+		if (in->pid == s->answers)
+			answer(s, in->unique, 0, &none, sizeof(none));
+		return;
 	case FUSE_FORGET:
 	case FUSE_BATCH_FORGET:
 	case FUSE_INTERRUPT:
@@ -77,23 +85,33 @@ static void serve(void *arg)
 		answer_to(arg, &r.in);
 }
 
-int file_that_fails(int err)
+/* Its only file. */
+static struct silent_file file_of(struct server s)
 {
-	struct server s;
 	char dir[] = "/run/exs/fuse-XXXXXX", data[64], path[64];
-	int fd;
+	struct silent_file f;
 
-	s = (struct server){ .fd = open("/dev/fuse", O_RDWR | O_CLOEXEC), .read_err = err };
+	s.fd = open("/dev/fuse", O_RDWR | O_CLOEXEC);
 	if (s.fd < 0)
 		skip("no FUSE: %s", errno_name(errno));
 	check(mkdtemp(dir), "mkdtemp: %s", errno_name(errno));
 	snprintf(data, sizeof(data), "fd=%d,rootmode=40000,user_id=0,group_id=0", s.fd);
 	must(mount("exs", dir, "fuse", MS_NOSUID | MS_NODEV, data));
-	spawn(serve, &s);
+	f.server = spawn(serve, &s);
 	close(s.fd);
 	snprintf(path, sizeof(path), "%s/file", dir);
-	fd = must(open(path, O_RDONLY));
+	f.fd = must(open(path, O_RDONLY));
 	must(umount2(dir, MNT_DETACH));
 	rmdir(dir);
-	return fd;
+	return f;
+}
+
+int file_that_fails(int err)
+{
+	return file_of((struct server){ .read_err = err }).fd;
+}
+
+struct silent_file file_without_answers(void)
+{
+	return file_of((struct server){ .read_err = EIO, .answers = getpid() });
 }
