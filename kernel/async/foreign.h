@@ -50,6 +50,12 @@ u64 exs_foreign_ops_supported(void);
 long exs_foreign_try(struct exs_op *op, struct socket *sock);
 
 /*
+ * sock_sendmsg() of a try. -EOPNOTSUPP also: a worker tries, and the receiver would be
+ * told its process.
+ */
+int exs_foreign_call_send(struct exs_op *op, struct socket *sock, struct msghdr *msg);
+
+/*
  * foreign_feed.c
  */
 
