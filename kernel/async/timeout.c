@@ -2,7 +2,8 @@
 /*
  * Timeouts: an operation that takes longer than its socket's EXS_SO_SEND_TIMEOUT
  * or EXS_SO_RECV_TIMEOUT, or than its submission says, tells that by an event, and
- * goes on.
+ * goes on. With EXS_SQE_TIMEOUT_END it is cancelled instead, says ETIME, and all of the
+ * following is not for it.
  *
  * It reserves a second slot when it is submitted, so the event is not lost
  * either. There is one such event of an operation in the ring at a time. As it is
@@ -13,9 +14,11 @@
  *	    |                           |                          |
  *	    +---------------- the operation ends ------------------+
  *
- * The work belongs to whoever queued it last: it has a reference on the operation,
- * which goes to the next time it is queued, or ends. All of it is under
- * queue->lock, as is the operation's end, after which nothing is said any more.
+ * The work belongs to whoever queued it last: it has a reference on the operation. All
+ * of it is under queue->lock, as is the operation's end, after which nothing is said any
+ * more. While an event is unread, the work is not queued: one for the whole queue looks
+ * whether a program that never calls the kernel has consumed any, less and less often
+ * while it has not.
  */
 #include <linux/jiffies.h>
 #include <linux/slab.h>
@@ -29,6 +32,8 @@
  * @work: runs when time is up
  * @period: jiffies
  * @once: there is to be one event only
+ * @end: the operation is to end; it has no second slot
+ * @expired: that was asked of it; read without a lock once it ends
  * @over: the operation has ended; this and the rest: queue->lock
  * @unread: its event is in the ring, not consumed; in queue->timeouts
  * @node: there
@@ -39,6 +44,8 @@ struct exs_op_timer {
 	struct delayed_work work;
 	unsigned long period;
 	bool once;
+	bool end;
+	bool expired;
 	bool over;
 	bool unread;
 	struct list_head node;
@@ -47,9 +54,21 @@ struct exs_op_timer {
 
 /* The shortest: thousands of operations may have it. In jiffies. */
 #define EXS_TIMEOUT_MIN		max(HZ / 100, 1)
+/* The longest time between two looks. */
 #define EXS_TIMEOUT_LOOK	HZ
 
 static struct workqueue_struct *exs_timeout_wq;
+
+/* In @delay at the latest. */
+static void exs_timeout_look(struct exs_queue *q, unsigned long delay)
+{
+	lockdep_assert_held(&q->lock);
+	if (!list_empty(&q->timeouts) && delay >= q->look_delay)
+		return;
+	q->look_delay = delay;
+	if (!mod_delayed_work(exs_timeout_wq, &q->look, delay))
+		exs_queue_get(q);
+}
 
 /* Say that time is up, if there is a slot for it. Return: whether it was said. */
 static bool exs_timeout_tell(struct exs_op_timer *t)
@@ -58,7 +77,8 @@ static bool exs_timeout_tell(struct exs_op_timer *t)
 	struct exs_queue *q = op->queue;
 	struct exs_cqe cqe = {
 		.handle = op->handle,
-		.arg = op->arg,
+		.user_arg = op->arg,
+		.user_tag = op->tag,
 		.type = op->def->timeout,
 		.fd = op->fd,
 	};
@@ -69,6 +89,7 @@ static bool exs_timeout_tell(struct exs_op_timer *t)
 		return false;
 	t->unread = true;
 	t->pos = q->slots.tail;
+	exs_timeout_look(q, min_t(unsigned long, t->period, EXS_TIMEOUT_LOOK));
 	list_add_tail(&t->node, &q->timeouts);
 	exs_queue_timed_out(q, &cqe);
 	return true;
@@ -78,24 +99,38 @@ static bool exs_timeout_tell(struct exs_op_timer *t)
 static void exs_timeout_again(struct exs_op_timer *t)
 {
 	lockdep_assert_held(&t->op->queue->lock);
-	if (!t->once && !mod_delayed_work(exs_timeout_wq, &t->work, t->period))
+	if (!t->once && queue_delayed_work(exs_timeout_wq, &t->work, t->period))
 		refcount_inc(&t->op->ref);
 }
 
-/*
- * With an unread event it only has to look whether that was consumed by a program
- * that never calls the kernel. Return: whether the work's reference went along.
- */
-static bool exs_timeout_requeue(struct exs_op_timer *t, bool told)
+/* Its cancellation is the timeout's, unless somebody was quicker. */
+static void exs_timeout_cancel(struct exs_op_timer *t)
 {
-	unsigned long delay = t->period;
+	struct exs_op *op = t->op;
+	struct exs_queue *q = op->queue;
+	LIST_HEAD(list);
 
-	lockdep_assert_held(&t->op->queue->lock);
-	if (t->over || t->op->queue->dead || (told && t->once))
-		return false;
-	if (t->unread && !told)
-		delay = max_t(unsigned long, delay, EXS_TIMEOUT_LOOK);
-	return queue_delayed_work(exs_timeout_wq, &t->work, delay);
+	exs_queue_get(q);
+	spin_lock(&q->lock);
+	if (!t->over && !(atomic_read(&op->state) & EXS_OP_CANCEL)) {
+		WRITE_ONCE(t->expired, true);
+		if (exs_op_claim_cancel(op))
+			list_add_tail(&op->cancel_node, &list);
+	}
+	spin_unlock(&q->lock);
+	exs_ops_cancel(&list);
+	exs_op_put(op);
+	exs_queue_put(q);
+}
+
+long exs_timeout_result(const struct exs_op *op, long res)
+{
+	return res == -ECANCELED && READ_ONCE(op->timer->expired) ? -ETIME : res;
+}
+
+bool exs_timeout_has_slot(const struct exs_op *op)
+{
+	return !op->timer->end;
 }
 
 static void exs_timeout_work(struct work_struct *work)
@@ -104,18 +139,58 @@ static void exs_timeout_work(struct work_struct *work)
 					      work);
 	struct exs_op *op = t->op;
 	struct exs_queue *q = op->queue;
-	bool told, again;
+	bool told;
 
+	if (t->end) {
+		exs_timeout_cancel(t);
+		return;
+	}
 	exs_queue_get(q);
 	spin_lock(&q->lock);
 	told = exs_timeout_tell(t);
-	again = exs_timeout_requeue(t, told);
 	spin_unlock(&q->lock);
-	if (!again)
-		exs_op_put(op);
+	exs_op_put(op);
 	if (told)
 		exs_queue_notify(q);
 	exs_queue_put(q);
+}
+
+/* Return: whether there is to be another look, which has the queue's reference. */
+static bool exs_timeout_look_again(struct exs_queue *q)
+{
+	u64 head = q->slots.head;
+
+	exs_queue_unread(q);
+	if (q->dead || list_empty(&q->timeouts))
+		return false;
+	if (q->slots.head == head)
+		q->look_delay = min_t(unsigned long, 2 * q->look_delay, EXS_TIMEOUT_LOOK);
+	return queue_delayed_work(exs_timeout_wq, &q->look, q->look_delay);
+}
+
+static void exs_timeout_look_work(struct work_struct *work)
+{
+	struct exs_queue *q = container_of(to_delayed_work(work), struct exs_queue, look);
+	bool again;
+
+	exs_count(q->xn, timeout_looks, 1);
+	spin_lock(&q->lock);
+	again = exs_timeout_look_again(q);
+	spin_unlock(&q->lock);
+	if (!again)
+		exs_queue_put(q);
+}
+
+void exs_timeouts_open(struct exs_queue *q)
+{
+	INIT_LIST_HEAD(&q->timeouts);
+	INIT_DELAYED_WORK(&q->look, exs_timeout_look_work);
+}
+
+void exs_timeouts_close(struct exs_queue *q)
+{
+	if (cancel_delayed_work(&q->look))
+		exs_queue_put(q);
 }
 
 static u64 exs_timeout_of(const struct exs_op *op, const struct exs_sqe *sqe,
@@ -123,9 +198,9 @@ static u64 exs_timeout_of(const struct exs_op *op, const struct exs_sqe *sqe,
 {
 	if (!op->def->timeout)
 		return 0;
-	*once = sqe->timeout & EXS_SQE_TIMEOUT_ONCE;
+	*once = sqe->flags & EXS_SQE_TIMEOUT_ONCE;
 	if (sqe->timeout || !exs_is_exs(sock))
-		return sqe->timeout & ~EXS_SQE_TIMEOUT_ONCE;
+		return sqe->timeout;
 	return exs_sock_timeout(sock->sk, op->def->timeout == EXS_CQE_RECVTIMEOUT, once);
 }
 
@@ -147,6 +222,7 @@ int exs_timeout_prepare(struct exs_op *op, const struct exs_sqe *sqe,
 	t->period = clamp_t(u64, nsecs_to_jiffies64(ns) + 1, EXS_TIMEOUT_MIN,
 			    MAX_JIFFY_OFFSET);
 	t->once = once;
+	t->end = sqe->flags & EXS_SQE_TIMEOUT_END;
 	INIT_DELAYED_WORK(&t->work, exs_timeout_work);
 	op->timer = t;
 	return 0;
@@ -174,7 +250,7 @@ void exs_timeout_end(struct exs_op *op)
 	t->over = true;
 	if (t->unread)
 		list_del(&t->node);
-	else
+	else if (!t->end)
 		exs_slots_unreserve(&q->slots);
 	/* Not the last reference: our caller has one. */
 	if (cancel_delayed_work(&t->work))

@@ -48,6 +48,21 @@ int exs_accept(struct socket *sock, struct socket *newsock,
 #define sockaddr_unsized sockaddr
 #endif
 
+/* AF_UNIX: messages that it receives, and those that it sends, say who sent them. */
+static inline bool exs_wants_creds(const struct socket *sock)
+{
+#ifdef EXS_HAVE_SK_SCM_CREDENTIALS
+	return sock->sk->sk_scm_credentials || sock->sk->sk_scm_pidfd;
+#else
+	bool pidfd = false;
+
+#ifdef SOCK_PASSPIDFD
+	pidfd = test_bit(SOCK_PASSPIDFD, &sock->flags);
+#endif
+	return pidfd || test_bit(SOCK_PASSCRED, &sock->flags);
+#endif
+}
+
 /* One more reference on @memcg, perhaps NULL, of which the caller has one. */
 static inline struct mem_cgroup *exs_memcg_get(struct mem_cgroup *memcg)
 {
@@ -91,10 +106,23 @@ static inline void vm_flags_clear(struct vm_area_struct *vma, unsigned long flag
 	pin_user_pages(start, n, flags, pages, NULL)
 #endif
 
-/* Without @ufd, which is all we need. */
-#ifndef EXS_HAVE_RECEIVE_FD_UFD
-#define receive_fd(file, ufd, flags) receive_fd(file, flags)
+/*
+ * receive_fd() that writes the number to @ufd before the descriptor is there. On older
+ * kernels it is there first, and closed again if it cannot be told.
+ */
+static inline int exs_receive_fd(struct file *file, int __user *ufd, unsigned int flags)
+{
+#ifdef EXS_HAVE_RECEIVE_FD_UFD
+	return receive_fd(file, ufd, flags);
+#else
+	int fd = receive_fd(file, flags);
+
+	if (fd < 0 || !put_user(fd, ufd))
+		return fd;
+	close_fd(fd);
+	return -EFAULT;
 #endif
+}
 
 /* Files are freed by RCU, and not reused before. */
 #ifndef EXS_HAVE_GET_FILE_ACTIVE
