@@ -196,12 +196,10 @@ void exs_tokens_drop_offers(struct exs_queue *q, const struct sock *sk)
 /* The number is erased before the last reference goes: whatever is found under
  * the array's lock is alive. It may still be an operation in flight.
  */
-static struct exs_op *exs_token_find(struct exs_queue *q, u64 token)
+static struct exs_op *exs_token_find(struct exs_queue *q, u32 token)
 {
-	struct exs_op *op = NULL;
+	struct exs_op *op;
 
-	if (token > U32_MAX)
-		return NULL;
 	xa_lock(&q->tokens);
 	op = xa_load(&q->tokens, token);
 	if (op)
@@ -318,19 +316,29 @@ static int exs_fd_available(void)
 	return 0;
 }
 
-/* Make c->fd a descriptor of the listener. */
-static int exs_claim_listener(struct sock *listener, struct exs_ioc_claim *c)
+/*
+ * A descriptor of the listener, where the program believes it is or a new one, and what
+ * to do with it. The program has the number before the descriptor is there, so that
+ * none is left of a claim that fails with EFAULT.
+ */
+static int exs_claim_listener(struct exs_op *op, struct exs_ioc_claim *c,
+			      struct exs_ioc_claim __user *arg)
 {
-	struct file *file = exs_listener_file(listener);
+	struct file *file = exs_listener_file(op->sk);
+	int ret;
 
 	if (!file)
 		return -ECONNABORTED;
-	if (!exs_fd_is_sock(c->fd, listener)) {
-		c->fd = receive_fd(file, NULL, O_CLOEXEC);
-		c->flags = EXS_CLAIM_CLOSE;
+	c->flags = exs_token_is_offer(op) ? EXS_CLAIM_PLAIN : 0;
+	if (!exs_fd_is_sock(c->fd, op->sk)) {
+		c->fd = -1;
+		c->flags |= EXS_CLAIM_CLOSE;
 	}
+	ret = exs_ioc_put(arg, c, sizeof(*c));
+	if (!ret && c->fd < 0)
+		ret = exs_receive_fd(file, &arg->fd, O_CLOEXEC);
 	fput(file);
-	return min(c->fd, 0);
+	return min(ret, 0);
 }
 
 /*
@@ -340,15 +348,8 @@ static int exs_claim_listener(struct sock *listener, struct exs_ioc_claim *c)
 static int exs_token_claim(struct exs_queue *q, struct exs_op *op,
 			   struct exs_ioc_claim *c, void __user *arg)
 {
-	int err = exs_claim_listener(op->sk, c);
+	int err = exs_claim_listener(op, c, arg) ?: exs_fd_available();
 
-	if (err)
-		return err;
-	err = exs_fd_available();
-	if (exs_token_is_offer(op))
-		c->flags |= EXS_CLAIM_PLAIN;
-	if (exs_ioc_put(arg, c, sizeof(*c)))
-		return -EFAULT;
 	if (err || exs_token_is_offer(op))
 		return err;
 	return exs_token_park(q, op);
@@ -437,7 +438,7 @@ int exs_queue_claim(struct exs_queue *q, void __user *arg)
 
 	if (err)
 		return err;
-	if (c.pad || !exs_claim_flags_ok(c.flags))
+	if (!exs_claim_flags_ok(c.flags))
 		return -EINVAL;
 	exs_tokens_sweep(q);
 	op = exs_token_find(q, c.token);

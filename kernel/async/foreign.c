@@ -441,3 +441,13 @@ const struct exs_op_def *exs_foreign_def(const struct socket *sock, u32 opcode)
 	def = &exs_foreign_defs[opcode].def;
 	return def->issue ? def : NULL;
 }
+
+u64 exs_foreign_ops_supported(void)
+{
+	u64 ops = BIT_ULL(EXS_OP_POLL);		/* of no socket: of any descriptors */
+	u32 i;
+
+	for (i = 0; i < ARRAY_SIZE(exs_foreign_defs); i++)
+		ops |= exs_foreign_defs[i].def.issue ? BIT_ULL(i) : 0;
+	return ops;
+}

@@ -35,6 +35,9 @@ enum exs_lane_dir { EXS_LANE_IN, EXS_LANE_OUT };
 /* The row of @opcode for @sock, which is not AF_EXS. NULL: not supported. */
 const struct exs_op_def *exs_foreign_def(const struct socket *sock, u32 opcode);
 
+/* Those that are supported on any of them: bit 1 << n: operation n. */
+u64 exs_foreign_ops_supported(void);
+
 /**
  * exs_foreign_try() - try an operation
  * @op: it; the caller is the only one who does

@@ -3,6 +3,8 @@
  * The ioctls of this floor, and its beginning and end.
  */
 #include <linux/file.h>
+#include <linux/miscdevice.h>
+#include <linux/string.h>
 #include <linux/uaccess.h>
 
 #include "../core/sock.h"
@@ -127,57 +129,108 @@ static int exs_attr_get(struct exs_queue *q, void __user *arg)
 	return exs_ioc_put(arg, &a, sizeof(a));
 }
 
+/* The number without the size, which is the caller's. */
+#define EXS_IOC_SIZELESS(cmd)	((cmd) & ~IOCSIZE_MASK)
+
+static int exs_ioctl_probe(void __user *arg)
+{
+	struct exs_ioc_probe p, out = {
+		.magic = EXS_PROBE_MAGIC,
+		.abi = EXS_ABI_VERSION,
+		.family = exs_family,
+		.features = EXS_FEATURE_DEVICE,
+		.ops = exs_ops_supported(),
+		.plain_ops = exs_foreign_ops_supported(),
+		.sqe_flags = EXS_SQE_FLAGS,
+	};
+	int err = exs_ioc_get(&p, sizeof(p), EXS_PROBE_SIZE_VER0, arg);
+
+	if (err)
+		return err;
+	out.size = p.size;
+	if (memchr_inv(&p.magic, 0, sizeof(p) - offsetof(struct exs_ioc_probe, magic)))
+		return -EINVAL;
+	return exs_ioc_put(arg, &out, sizeof(out));
+}
+
+/* What needs no queue and no socket. */
+static int exs_module_ioctl(unsigned int cmd, void __user *arg)
+{
+	switch (EXS_IOC_SIZELESS(cmd)) {
+	case EXS_IOC_SIZELESS(EXS_IOC_PROBE):
+		return exs_ioctl_probe(arg);
+	case EXS_IOC_SIZELESS(EXS_IOC_QCREATE):
+		return exs_queue_create(arg);
+	case EXS_IOC_SIZELESS(EXS_IOC_MREG):
+		return exs_region_ioctl(arg);
+	default:
+		return -ENOTTY;
+	}
+}
+
 exs_hot
 long exs_queue_ioctl(struct file *file, unsigned int cmd, unsigned long arg)
 {
 	struct exs_queue *q = file->private_data;
 	void __user *p = (void __user *)arg;
 
-	switch (cmd) {
-	case EXS_IOC_SUBMIT:
+	switch (EXS_IOC_SIZELESS(cmd)) {
+	case EXS_IOC_SIZELESS(EXS_IOC_SUBMIT):
 		return exs_ops_submit(q, p);
-	case EXS_IOC_WAIT:
+	case EXS_IOC_SIZELESS(EXS_IOC_WAIT):
 		return exs_queue_wait(q, p);
-	case EXS_IOC_CLAIM:
+	case EXS_IOC_SIZELESS(EXS_IOC_CLAIM):
 		return exs_queue_claim(q, p);
-	case EXS_IOC_CANCEL:
+	case EXS_IOC_SIZELESS(EXS_IOC_CANCEL):
 		return exs_ops_cancel_ioctl(q, p);
-	case EXS_IOC_GETATTR:
+	case EXS_IOC_SIZELESS(EXS_IOC_GETATTR):
 		return exs_attr_get(q, p);
-	case EXS_IOC_SETATTR:
+	case EXS_IOC_SIZELESS(EXS_IOC_SETATTR):
 		return exs_attr_set(q, p);
 	default:
-		return -ENOTTY;
+		return exs_module_ioctl(cmd, p);
 	}
-}
-
-static int exs_ioctl_probe(void __user *arg)
-{
-	struct exs_ioc_probe p;
-	int err = exs_ioc_get(&p, sizeof(p), EXS_PROBE_SIZE_VER0, arg);
-
-	if (err)
-		return err;
-	if (p.magic || p.abi || p.family)
-		return -EINVAL;
-	p.magic = EXS_PROBE_MAGIC;
-	p.abi = EXS_ABI_VERSION;
-	p.family = exs_family;
-	return exs_ioc_put(arg, &p, sizeof(p));
 }
 
 int exs_async_ioctl(struct socket *sock, unsigned int cmd, void __user *arg)
 {
-	switch (cmd) {
-	case SIOCEXSPROBE:
-		return exs_ioctl_probe(arg);
-	case SIOCEXSQCREATE:
-		return exs_queue_create(arg);
-	case SIOCEXSMREG:
-		return exs_region_ioctl(arg);
-	default:
-		return -ENOIOCTLCMD;
-	}
+	int ret = exs_module_ioctl(cmd, arg);
+
+	return ret == -ENOTTY ? -ENOIOCTLCMD : ret;
+}
+
+/*
+ * EXS_DEVICE: queues and regions for whoever has no queue yet. It opens to all, as
+ * socket(2) is for all; what it makes is counted per user.
+ */
+
+static long exs_device_ioctl(struct file *file, unsigned int cmd, unsigned long arg)
+{
+	return exs_module_ioctl(cmd, (void __user *)arg);
+}
+
+static const struct file_operations exs_device_fops = {
+	.owner = THIS_MODULE,
+	.unlocked_ioctl = exs_device_ioctl,
+	.compat_ioctl = compat_ptr_ioctl,
+	.llseek = noop_llseek,
+};
+
+static struct miscdevice exs_device = {
+	.minor = MISC_DYNAMIC_MINOR,
+	.name = "exs",
+	.mode = 0666,
+	.fops = &exs_device_fops,
+};
+
+int exs_device_init(void)
+{
+	return misc_register(&exs_device);
+}
+
+void exs_device_exit(void)
+{
+	misc_deregister(&exs_device);
 }
 
 int exs_async_init(void)

@@ -110,6 +110,16 @@ static const struct exs_op_def *exs_op_find_def(u32 opcode)
 	return exs_op_defs[opcode].issue ? &exs_op_defs[opcode] : NULL;
 }
 
+u64 exs_ops_supported(void)
+{
+	u64 ops = 0;
+	u32 i;
+
+	for (i = 0; i < ARRAY_SIZE(exs_op_defs); i++)
+		ops |= exs_op_defs[i].issue ? BIT_ULL(i) : 0;
+	return ops;
+}
+
 static struct exs_op *exs_op_alloc(struct exs_queue *q, struct exs_mm_link *link,
 				   const struct exs_op_def *def, struct sock *sk,
 				   const struct exs_sqe *sqe)
@@ -131,6 +141,7 @@ static struct exs_op *exs_op_alloc(struct exs_queue *q, struct exs_mm_link *link
 	op->fd = sqe->fd;
 	op->handle = sqe->handle;
 	op->arg = sqe->user_arg;
+	op->tag = sqe->user_tag;
 	op->msg_flags = sqe->msg_flags;
 	exs_live(op->queue->xn, ops, 1);
 	return op;
@@ -159,17 +170,20 @@ bool exs_op_complete(struct exs_op *op, long res, u32 flags, u32 token)
 {
 	struct exs_cqe cqe = {
 		.handle = op->handle,
-		.length = max(res, 0L),
+		.user_arg = op->arg,
+		.user_tag = op->tag,
 		.token = token,
-		.arg = op->arg,
 		.type = op->opcode,
 		.fd = op->fd,
-		.error = res < 0 ? -res : 0,
 		.flags = flags,
 		.parts = { op->parts[0], op->parts[1] },
 	};
 	bool posted;
 
+	if (op->timer)
+		res = exs_timeout_result(op, res);
+	cqe.length = max(res, 0L);
+	cqe.error = res < 0 ? -res : 0;
 	if (token)
 		refcount_inc(&op->ref);
 	op->def->cleanup(op);
@@ -333,18 +347,21 @@ int exs_ops_cancel_ioctl(struct exs_queue *q, void __user *arg)
  */
 
 /* The bounds of the options. */
-static bool exs_sqe_timeout_ok(const struct exs_op_def *def, u64 timeout)
+static bool exs_sqe_timeout_ok(const struct exs_op_def *def, const struct exs_sqe *sqe)
 {
-	u64 ns = timeout & ~EXS_SQE_TIMEOUT_ONCE;
+	u32 flags = sqe->flags & (EXS_SQE_TIMEOUT_ONCE | EXS_SQE_TIMEOUT_END);
 
-	return !timeout || (def->timeout && ns && ns <= EXS_TIMEOUT_MAX);
+	if (!sqe->timeout)
+		return !flags;
+	return def->timeout && sqe->timeout <= EXS_TIMEOUT_MAX &&
+	       flags != (EXS_SQE_TIMEOUT_ONCE | EXS_SQE_TIMEOUT_END);
 }
 
 static int exs_sqe_check(const struct exs_op_def *def, const struct exs_sqe *sqe)
 {
 	if (sqe->msg_flags & ~def->msg_flags)
 		return -EINVAL;
-	if (sqe->reserved || !exs_sqe_timeout_ok(def, sqe->timeout))
+	if (sqe->flags & ~EXS_SQE_FLAGS || !exs_sqe_timeout_ok(def, sqe))
 		return -EINVAL;
 	if (!def->buffer &&
 	    (sqe->addr || sqe->len || sqe->region != EXS_REGION_NONE))
@@ -452,7 +469,10 @@ static int exs_op_submit(struct exs_queue *q, struct exs_mm_link *link,
 	sock = sockfd_lookup(sqe->fd, &err);
 	if (!sock)
 		return err;
-	err = exs_op_submit_to(q, link, sqe, sock);
+	if (sqe->flags & EXS_SQE_EXS_ONLY && !exs_is_exs(sock))
+		err = -EAFNOSUPPORT;
+	else
+		err = exs_op_submit_to(q, link, sqe, sock);
 	sockfd_put(sock);
 	return err;
 }

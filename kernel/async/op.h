@@ -206,6 +206,7 @@ struct exs_op_foreign {
  * @fd: as the submitter named the socket
  * @handle: the program's
  * @arg: the program's
+ * @tag: the program's
  * @msg_flags: the program's
  * @parts: for its entry, exs_cqe.parts
  * @data: send, recv, sendmsg, recvmsg, sendfile
@@ -228,6 +229,7 @@ struct exs_op {
 	s32 fd;
 	u64 handle;
 	u64 arg;
+	u32 tag;
 	u32 msg_flags;
 	u64 parts[2];
 	union {
@@ -245,6 +247,12 @@ struct exs_op {
 /* EXS_IOC_SUBMIT, EXS_IOC_CANCEL */
 int exs_ops_submit(struct exs_queue *q, void __user *arg);
 int exs_ops_cancel_ioctl(struct exs_queue *q, void __user *arg);
+
+/* Flags of a struct exs_sqe that are defined. */
+#define EXS_SQE_FLAGS	(EXS_SQE_TIMEOUT_ONCE | EXS_SQE_TIMEOUT_END | EXS_SQE_EXS_ONLY)
+
+/* Bit 1 << n: operation n of enum exs_op_code. */
+u64 exs_ops_supported(void);
 
 void exs_op_free(struct exs_op *op);
 
@@ -293,6 +301,12 @@ int exs_timeout_prepare(struct exs_op *op, const struct exs_sqe *sqe,
 
 /* One that has a timer is in flight: time begins. The caller has a reference. No lock held. */
 void exs_timeout_begin(struct exs_op *op);
+
+/* What an operation that has a timer ends with, instead of @res. */
+long exs_timeout_result(const struct exs_op *op, long res);
+
+/* Whether the timeouts of one that has a timer need a slot. */
+bool exs_timeout_has_slot(const struct exs_op *op);
 
 /* One that has a timer leaves the queue's operations: its second slot, too. queue->lock held. */
 void exs_timeout_end(struct exs_op *op);

@@ -166,7 +166,7 @@ static bool exs_queue_take_slots(struct exs_queue *q, const struct exs_op *op)
 {
 	if (!exs_slots_reserve(&q->slots))
 		return false;
-	if (!op->timer || exs_slots_reserve(&q->slots))
+	if (!op->timer || !exs_timeout_has_slot(op) || exs_slots_reserve(&q->slots))
 		return true;
 	exs_slots_unreserve(&q->slots);
 	return false;

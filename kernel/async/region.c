@@ -188,6 +188,7 @@ static struct exs_region *exs_region_new(u64 addr, u64 len, u32 flags)
 {
 	struct exs_region *r;
 
+	addr = untagged_addr(addr);
 	if (!len || !exs_range_valid(addr, len))
 		return ERR_PTR(len ? -EFAULT : -EINVAL);
 	r = kzalloc(sizeof(*r), GFP_KERNEL_ACCOUNT);
@@ -290,10 +291,9 @@ exs_hot
 int exs_region_use(struct exs_region *r, u64 addr, u64 len, u32 access,
 		   struct iov_iter *iter)
 {
-	unsigned int off = offset_in_page(addr);
-	unsigned long first = exs_range_page(r->addr, addr);
 	bool dest = access == EXS_MREG_WRITE;
 
+	addr = untagged_addr(addr);
 	if (!exs_range_inside(r->addr, r->len, addr, len))
 		return -EINVAL;
 	if ((r->flags & access) != access)
@@ -304,10 +304,11 @@ int exs_region_use(struct exs_region *r, u64 addr, u64 len, u32 access,
 	}
 	if (dest)
 		WRITE_ONCE(r->written, true);
-	iov_iter_bvec(iter, dest ? ITER_DEST : ITER_SOURCE, r->bvec + first,
+	iov_iter_bvec(iter, dest ? ITER_DEST : ITER_SOURCE,
+		      r->bvec + exs_range_page(r->addr, addr),
 		      exs_range_pages(addr, len), len);
 	if (len)
-		iter->iov_offset = off;		/* every bio_vec is one page */
+		iter->iov_offset = offset_in_page(addr);		/* every bio_vec is one page */
 	return 0;
 }
 

@@ -2,7 +2,8 @@
 /*
  * Timeouts: an operation that takes longer than its socket's EXS_SO_SEND_TIMEOUT
  * or EXS_SO_RECV_TIMEOUT, or than its submission says, tells that by an event, and
- * goes on.
+ * goes on. With EXS_SQE_TIMEOUT_END it is cancelled instead, says ETIME, and all of the
+ * following is not for it.
  *
  * It reserves a second slot when it is submitted, so the event is not lost
  * either. There is one such event of an operation in the ring at a time. As it is
@@ -29,6 +30,8 @@
  * @work: runs when time is up
  * @period: jiffies
  * @once: there is to be one event only
+ * @end: the operation is to end; it has no second slot
+ * @expired: that was asked of it; read without a lock once it ends
  * @over: the operation has ended; this and the rest: queue->lock
  * @unread: its event is in the ring, not consumed; in queue->timeouts
  * @node: there
@@ -39,6 +42,8 @@ struct exs_op_timer {
 	struct delayed_work work;
 	unsigned long period;
 	bool once;
+	bool end;
+	bool expired;
 	bool over;
 	bool unread;
 	struct list_head node;
@@ -58,7 +63,8 @@ static bool exs_timeout_tell(struct exs_op_timer *t)
 	struct exs_queue *q = op->queue;
 	struct exs_cqe cqe = {
 		.handle = op->handle,
-		.arg = op->arg,
+		.user_arg = op->arg,
+		.user_tag = op->tag,
 		.type = op->def->timeout,
 		.fd = op->fd,
 	};
@@ -98,6 +104,36 @@ static bool exs_timeout_requeue(struct exs_op_timer *t, bool told)
 	return queue_delayed_work(exs_timeout_wq, &t->work, delay);
 }
 
+/* Its cancellation is the timeout's, unless somebody was quicker. */
+static void exs_timeout_cancel(struct exs_op_timer *t)
+{
+	struct exs_op *op = t->op;
+	struct exs_queue *q = op->queue;
+	LIST_HEAD(list);
+
+	exs_queue_get(q);
+	spin_lock(&q->lock);
+	if (!t->over && !(atomic_read(&op->state) & EXS_OP_CANCEL)) {
+		WRITE_ONCE(t->expired, true);
+		if (exs_op_claim_cancel(op))
+			list_add_tail(&op->cancel_node, &list);
+	}
+	spin_unlock(&q->lock);
+	exs_ops_cancel(&list);
+	exs_op_put(op);
+	exs_queue_put(q);
+}
+
+long exs_timeout_result(const struct exs_op *op, long res)
+{
+	return res == -ECANCELED && READ_ONCE(op->timer->expired) ? -ETIME : res;
+}
+
+bool exs_timeout_has_slot(const struct exs_op *op)
+{
+	return !op->timer->end;
+}
+
 static void exs_timeout_work(struct work_struct *work)
 {
 	struct exs_op_timer *t = container_of(to_delayed_work(work), struct exs_op_timer,
@@ -106,6 +142,10 @@ static void exs_timeout_work(struct work_struct *work)
 	struct exs_queue *q = op->queue;
 	bool told, again;
 
+	if (t->end) {
+		exs_timeout_cancel(t);
+		return;
+	}
 	exs_queue_get(q);
 	spin_lock(&q->lock);
 	told = exs_timeout_tell(t);
@@ -123,9 +163,9 @@ static u64 exs_timeout_of(const struct exs_op *op, const struct exs_sqe *sqe,
 {
 	if (!op->def->timeout)
 		return 0;
-	*once = sqe->timeout & EXS_SQE_TIMEOUT_ONCE;
+	*once = sqe->flags & EXS_SQE_TIMEOUT_ONCE;
 	if (sqe->timeout || !exs_is_exs(sock))
-		return sqe->timeout & ~EXS_SQE_TIMEOUT_ONCE;
+		return sqe->timeout;
 	return exs_sock_timeout(sock->sk, op->def->timeout == EXS_CQE_RECVTIMEOUT, once);
 }
 
@@ -147,6 +187,7 @@ int exs_timeout_prepare(struct exs_op *op, const struct exs_sqe *sqe,
 	t->period = clamp_t(u64, nsecs_to_jiffies64(ns) + 1, EXS_TIMEOUT_MIN,
 			    MAX_JIFFY_OFFSET);
 	t->once = once;
+	t->end = sqe->flags & EXS_SQE_TIMEOUT_END;
 	INIT_DELAYED_WORK(&t->work, exs_timeout_work);
 	op->timer = t;
 	return 0;
@@ -174,7 +215,7 @@ void exs_timeout_end(struct exs_op *op)
 	t->over = true;
 	if (t->unread)
 		list_del(&t->node);
-	else
+	else if (!t->end)
 		exs_slots_unreserve(&q->slots);
 	/* Not the last reference: our caller has one. */
 	if (cancel_delayed_work(&t->work))

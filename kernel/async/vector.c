@@ -320,7 +320,7 @@ static int exs_vector_get_msg(struct exs_sqe_msg *msg, const struct exs_sqe *sqe
 				    sqe->len);
 	if (err)
 		return err;
-	if (msg->flags & ~EXS_SQE_MSG_SHUT_WR || msg->reserved[0] || msg->reserved[1])
+	if (msg->flags & ~EXS_SQE_MSG_SHUT_WR)
 		return -EINVAL;
 	return msg->count > EXS_IOV_MAX ? -EMSGSIZE : 0;
 }

@@ -91,10 +91,23 @@ static inline void vm_flags_clear(struct vm_area_struct *vma, unsigned long flag
 	pin_user_pages(start, n, flags, pages, NULL)
 #endif
 
-/* Without @ufd, which is all we need. */
-#ifndef EXS_HAVE_RECEIVE_FD_UFD
-#define receive_fd(file, ufd, flags) receive_fd(file, flags)
+/*
+ * receive_fd() that writes the number to @ufd before the descriptor is there. On older
+ * kernels it is there first, and closed again if it cannot be told.
+ */
+static inline int exs_receive_fd(struct file *file, int __user *ufd, unsigned int flags)
+{
+#ifdef EXS_HAVE_RECEIVE_FD_UFD
+	return receive_fd(file, ufd, flags);
+#else
+	int fd = receive_fd(file, flags);
+
+	if (fd < 0 || !put_user(fd, ufd))
+		return fd;
+	close_fd(fd);
+	return -EFAULT;
 #endif
+}
 
 /* Files are freed by RCU, and not reused before. */
 #ifndef EXS_HAVE_GET_FILE_ACTIVE

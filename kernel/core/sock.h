@@ -227,7 +227,9 @@ static inline bool exs_sock_has_audience(const struct sock *sk, __poll_t events)
 /* Sub-system entry points. */
 int exs_async_init(void);
 void exs_async_exit(void);
-/* SIOCEXS*: -ENOIOCTLCMD when not one of async's. */
+int exs_device_init(void);
+void exs_device_exit(void);
+/* EXS_IOC_* of a socket: -ENOIOCTLCMD when not one of async's. */
 int exs_async_ioctl(struct socket *sock, unsigned int cmd, void __user *arg);
 
 /*

@@ -1,14 +1,24 @@
 /* SPDX-License-Identifier: GPL-2.0 WITH Linux-syscall-note */
 /*
- * AF_EXS: what the kernel module and user space say to one another.
+ * AF_EXS: the interface between the kernel module and user space, version 1.
  *
- * Every structure is of fixed width. Arguments of ioctls start with their size, as
- * the caller knows it: EXS_*_SIZE_VER0 or more (EINVAL); exs_ioc_submit.sqe_size,
- * exs_sqe.len and exs_ring.entry_size tell those of struct exs_sqe, exs_sqe_msg and
- * exs_cqe; struct exs_sqe_iovec and the options do not change. One may grow at its end: what the
- * kernel does not know must be zero there (E2BIG), and what the caller does not
- * know counts as zero and is not written. Flags and padding that are not
- * defined, and members that are only written, must be zero (EINVAL).
+ * Version 1 only grows. Every structure has the same layout for 32 and for 64 bits.
+ *
+ * Arguments of ioctls start with their size, as the caller knows it:
+ * EXS_*_SIZE_VER0 or more (EINVAL); exs_ioc_submit.sqe_size, exs_sqe.len and
+ * exs_ring.entry_size tell those of struct exs_sqe, exs_sqe_msg and exs_cqe. Such a
+ * structure may grow at its end: what the kernel does not know must be zero there
+ * (E2BIG), and what the caller does not know counts as zero and is not written. So
+ * none has spare members. Struct exs_sqe_iovec and the options do not change.
+ *
+ * Flags and padding that are not defined, and members that are only written, must be
+ * zero (EINVAL). struct exs_ioc_probe says which features, operations and flags a
+ * kernel has.
+ *
+ * connect, accept and shutdown take two system calls: one that submits the operation,
+ * or claims its result, and connect(2), accept4(2), shutdown(2). Only these ask the
+ * security modules, whose hooks no module can call. The same holds for every ioctl
+ * here: a seccomp filter that refuses sendmsg(2) but not ioctl(2) does not stop sends.
  */
 #ifndef _UAPI_LINUX_EXS_H
 #define _UAPI_LINUX_EXS_H
@@ -22,14 +32,7 @@
 #define EXS_QUEUE_DEPTH_MAX	(1 << 20)
 #define EXS_QUEUE_CAPACITY_MIN	4096	/* entries of a ring, at the least      */
 #define EXS_PROBE_MAGIC		0x31535845
-
-/*
- * ioctls on any AF_EXS socket. The numbers lie in the range that the socket
- * layer hands to the family (SIOCPROTOPRIVATE).
- */
-#define SIOCEXSPROBE	0x89E0	/* struct exs_ioc_probe                       */
-#define SIOCEXSQCREATE	0x89E1	/* struct exs_ioc_qcreate; returns a queue fd */
-#define SIOCEXSMREG	0x89E2	/* struct exs_ioc_mreg; returns a region fd   */
+#define EXS_DEVICE		"/dev/exs"
 
 /*
  * setsockopt(2), getsockopt(2): options at a level of the family's own. Values are
@@ -54,49 +57,93 @@
 					 * are submitted from now on             */
 #define EXS_SO_RECV_TIMEOUT	18
 
-/*
+/**
+ * struct exs_opt_timeout - EXS_SO_SEND_TIMEOUT, EXS_SO_RECV_TIMEOUT
+ * @ns: 0: none; at most EXS_TIMEOUT_MAX
+ * @flags: EXS_TIMEOUT_ONCE: no next one
+ * @pad: 0
+ *
  * An operation that has taken so long leaves a completion EXS_CQE_SENDTIMEOUT or
  * EXS_CQE_RECVTIMEOUT, with its handle, and goes on. After the same time again
  * comes the next, unless that has not been consumed yet. Such an operation takes
  * two places in its queue.
  */
 struct exs_opt_timeout {
-	__u64 ns;		/* 0: none; at most EXS_TIMEOUT_MAX             */
-	__u32 flags;		/* EXS_TIMEOUT_ONCE: no next one                */
+	__aligned_u64 ns;
+	__u32 flags;
 	__u32 pad;
 };
 #define EXS_TIMEOUT_ONCE	1
 #define EXS_TIMEOUT_MAX		(1ULL << 62)
 
-/* SIOCEXSPROBE: only this family answers it, with the magic. */
-#define EXS_PROBE_SIZE_VER0	16
+/*
+ * EXS_IOC_PROBE, EXS_IOC_QCREATE and EXS_IOC_MREG: on EXS_DEVICE, on any queue, and on
+ * any AF_EXS socket.
+ *
+ * The device is there for all, whether or not net.exs.enabled lets anybody make a
+ * socket. A program that has a queue needs neither the device nor another descriptor.
+ * The socket is for containers without the device.
+ */
+
+/**
+ * struct exs_ioc_probe - EXS_IOC_PROBE: what this kernel has
+ * @size: of this structure
+ * @magic: out: EXS_PROBE_MAGIC; only AF_EXS answers with it
+ * @abi: out: EXS_ABI_VERSION
+ * @family: out: the number of AF_EXS
+ * @features: out: EXS_FEATURE_*
+ * @ops: out: bit 1 << n: operation n of enum exs_op_code, on AF_EXS sockets
+ * @plain_ops: out: likewise, on ordinary sockets
+ * @sqe_flags: out: flags of struct exs_sqe
+ * @pad: out: 0
+ */
 struct exs_ioc_probe {
 	__u32 size;
-	__u32 magic;		/* out: EXS_PROBE_MAGIC */
-	__u32 abi;		/* out: EXS_ABI_VERSION */
-	__u32 family;		/* out */
+	__u32 magic;
+	__u32 abi;
+	__u32 family;
+	__aligned_u64 features;
+	__aligned_u64 ops;
+	__aligned_u64 plain_ops;
+	__u32 sqe_flags;
+	__u32 pad;
 };
+#define EXS_PROBE_SIZE_VER0	48
+#define EXS_FEATURE_DEVICE	(1ULL << 0)	/* EXS_DEVICE is there          */
 
-/* SIOCEXSQCREATE */
-#define EXS_QCREATE_SIZE_VER0	24
+/**
+ * struct exs_ioc_qcreate - EXS_IOC_QCREATE: make a queue; returns its descriptor
+ * @size: of this structure
+ * @depth: operations that may be outstanding and events unread, together: 1 to
+ *	EXS_QUEUE_DEPTH_MAX
+ * @flags: EXS_QF_*
+ * @capacity: out: entries of the ring, a power of two
+ * @ring_size: out: bytes to map at EXS_MMAP_RING
+ */
 struct exs_ioc_qcreate {
 	__u32 size;
-	__u32 depth;		/* operations that may be outstanding and events
-				 * unread, together: 1 to EXS_QUEUE_DEPTH_MAX */
-	__u32 flags;		/* EXS_QF_CLOEXEC */
-	__u32 capacity;		/* out: entries of the ring, a power of two   */
-	__u64 ring_size;	/* out: bytes to map at EXS_MMAP_RING         */
+	__u32 depth;
+	__u32 flags;
+	__u32 capacity;
+	__aligned_u64 ring_size;
 };
+#define EXS_QCREATE_SIZE_VER0	24
 #define EXS_QF_CLOEXEC		1
 
-/* SIOCEXSMREG */
-#define EXS_MREG_SIZE_VER0	24
+/**
+ * struct exs_ioc_mreg - EXS_IOC_MREG: register memory; returns a region's descriptor
+ * @size: of this structure
+ * @flags: EXS_MREG_*
+ * @addr: address
+ * @len: bytes, not 0
+ */
 struct exs_ioc_mreg {
 	__u32 size;
-	__u32 flags;		/* EXS_MREG_* */
-	__u64 addr;
-	__u64 len;
+	__u32 flags;
+	__aligned_u64 addr;
+	__aligned_u64 len;
 };
+#define EXS_MREG_SIZE_VER0	24
 #define EXS_MREG_READ		1	/* operations may read from it (send) */
 #define EXS_MREG_WRITE		2	/* operations may write to it (recv)  */
 #define EXS_MREG_CLOEXEC	4
@@ -117,33 +164,58 @@ struct exs_ioc_mreg {
 #define EXS_MMAP_HEAD	0
 #define EXS_MMAP_RING	0x100000	/* a multiple of any page's size */
 
+/**
+ * struct exs_ring_head - the page at EXS_MMAP_HEAD
+ * @head: entries consumed, ever
+ */
 struct exs_ring_head {
-	__u64 head;
+	__aligned_u64 head;
 };
 
+/**
+ * struct exs_ring - the first page at EXS_MMAP_RING
+ * @tail: entries posted, ever
+ * @epoch: changes when a descriptor of the queue was closed
+ * @id: of this queue, never used again
+ * @mask: capacity - 1
+ * @entry_size: bytes from one entry to the next: sizeof(struct exs_cqe) or more
+ */
 struct exs_ring {
-	__u64 tail;		/* entries posted, ever                         */
-	__u64 epoch;		/* changes when a descriptor of it was closed   */
-	__u64 id;		/* of this queue, never used again              */
-	__u32 mask;		/* capacity - 1                                 */
-	__u32 entry_size;	/* sizeof(struct exs_cqe)                       */
+	__aligned_u64 tail;
+	__aligned_u64 epoch;
+	__aligned_u64 id;
+	__u32 mask;
+	__u32 entry_size;
 };
 
-/* One completion. */
+/**
+ * struct exs_cqe - one completion
+ * @handle: the operation's
+ * @length: bytes transferred
+ * @user_arg: the operation's
+ * @user_tag: the operation's
+ * @token: not 0: EXS_IOC_CLAIM has more (accept)
+ * @type: enum exs_op_code, or enum exs_cqe_type
+ * @fd: the socket, as the submitter named it
+ * @error: 0 or an errno (positive)
+ * @flags: MSG_TRUNC, MSG_EOR; see EXS_OP_POLL
+ * @parts: of a send with file pieces, also after an error: bytes sent of the memory
+ *	before the first of them, and of files
+ */
 struct exs_cqe {
-	__u64 handle;		/* the user's, of the operation                 */
-	__u64 length;		/* bytes transferred                            */
-	__u64 token;		/* not 0: EXS_IOC_CLAIM has more (accept)       */
-	__u64 arg;		/* the operation's user_arg                     */
-	__u32 type;		/* enum exs_op_code, or EXS_CQE_*               */
-	__s32 fd;		/* the socket, as the submitter named it        */
-	__s32 error;		/* 0 or an errno (positive)                     */
-	__u32 flags;		/* MSG_TRUNC, MSG_EOR; see EXS_OP_POLL          */
-	__u64 parts[2];		/* of a send with file pieces, also after an
-				 * error: bytes sent of the memory before the
-				 * first of them, and of files                  */
+	__aligned_u64 handle;
+	__aligned_u64 length;
+	__aligned_u64 user_arg;
+	__u32 user_tag;
+	__u32 token;
+	__u32 type;
+	__s32 fd;
+	__s32 error;
+	__u32 flags;
+	__aligned_u64 parts[2];
 };
 
+/* enum exs_op_code - struct exs_sqe.opcode */
 enum exs_op_code {
 	EXS_OP_CONNECT	= 1,	/* ends when the socket's connect(2), called
 				 * next by the same thread, is decided          */
@@ -171,80 +243,131 @@ enum exs_cqe_type {
 	EXS_CQE_RECVTIMEOUT	= 12,
 };
 
-/* One operation. */
-#define EXS_SQE_SIZE_VER0	64
+/**
+ * struct exs_sqe - one operation
+ * @opcode: enum exs_op_code
+ * @fd: the socket
+ * @handle: comes back in the completion
+ * @addr: buffer
+ * @len: bytes
+ * @msg_flags: MSG_WAITALL (recv), MSG_EOR, MSG_NOSIGNAL (send), MSG_DONTWAIT (no
+ *	effect)
+ * @region: region fd, or EXS_REGION_NONE
+ * @user_arg: comes back in the completion
+ * @timeout: send, recv, sendmsg, recvmsg, sendfile: as if this were the socket's
+ *	EXS_SO_SEND_TIMEOUT, EXS_SO_RECV_TIMEOUT, in ns; 0: that is. Ordinary sockets
+ *	have no other
+ * @flags: EXS_SQE_*
+ * @user_tag: comes back in the completion
+ */
 struct exs_sqe {
-	__u32 opcode;		/* enum exs_op_code                             */
-	__s32 fd;		/* the socket                                   */
-	__u64 handle;		/* comes back in the completion                 */
-	__u64 addr;		/* buffer                                       */
-	__u64 len;		/* bytes                                        */
-	__u32 msg_flags;	/* MSG_WAITALL (recv), MSG_EOR, MSG_NOSIGNAL (send),
-				 * MSG_DONTWAIT (no effect)                     */
-	__s32 region;		/* region fd, or EXS_REGION_NONE                */
-	__u64 user_arg;		/* comes back in the completion                 */
-	__u64 timeout;		/* send, recv, sendmsg, recvmsg, sendfile: as if this
-				 * were the socket's EXS_SO_SEND_TIMEOUT,
-				 * EXS_SO_RECV_TIMEOUT, in ns, with
-				 * EXS_SQE_TIMEOUT_ONCE; 0: that is.
-				 * Ordinary sockets have no other                 */
-	__u64 reserved;
+	__u32 opcode;
+	__s32 fd;
+	__aligned_u64 handle;
+	__aligned_u64 addr;
+	__aligned_u64 len;
+	__u32 msg_flags;
+	__s32 region;
+	__aligned_u64 user_arg;
+	__aligned_u64 timeout;
+	__u32 flags;
+	__u32 user_tag;
 };
-#define EXS_SQE_TIMEOUT_ONCE	(1ULL << 63)
+#define EXS_SQE_SIZE_VER0	64
+#define EXS_SQE_TIMEOUT_ONCE	1	/* @timeout: as EXS_TIMEOUT_ONCE          */
+#define EXS_SQE_TIMEOUT_END	2	/* @timeout: no event of its own: the
+					 * operation ends, with ETIME or what it has
+					 * moved. It takes one place in its queue  */
+#define EXS_SQE_EXS_ONLY	4	/* an ordinary socket: EAFNOSUPPORT, and the
+					 * operation does not start                */
 #define EXS_POLL_MAX		1024	/* descriptors of one EXS_OP_POLL       */
 #define EXS_REGION_NONE		(-2)	/* memory that is not registered        */
 
-/* EXS_OP_SENDMSG, EXS_OP_RECVMSG: memory in pieces, for a send also pieces of
- * files. All of it is read once. */
-#define EXS_SQE_MSG_SIZE_VER0	32
+/**
+ * struct exs_sqe_msg - EXS_OP_SENDMSG, EXS_OP_RECVMSG, EXS_OP_SENDFILE
+ * @iov: struct exs_sqe_iovec[@count]
+ * @count: 0 to EXS_IOV_MAX
+ * @flags: EXS_SQE_MSG_SHUT_WR
+ *
+ * Memory in pieces, for a send also pieces of files. All of it is read once.
+ */
 struct exs_sqe_msg {
-	__u64 iov;		/* struct exs_sqe_iovec[count]                  */
-	__u32 count;		/* 0 to EXS_IOV_MAX                             */
-	__u32 flags;		/* EXS_SQE_MSG_SHUT_WR                          */
-	__u64 reserved[2];
+	__aligned_u64 iov;
+	__u32 count;
+	__u32 flags;
 };
+#define EXS_SQE_MSG_SIZE_VER0	16
 #define EXS_IOV_MAX		1024
 /* With pieces of files, on an ordinary socket: shut it down for sending when all of
  * it was sent. */
 #define EXS_SQE_MSG_SHUT_WR	1
 
+/**
+ * struct exs_sqe_iovec - one piece
+ * @addr: address, or the offset in the file
+ * @len: bytes; a file: EXS_IOV_TO_EOF: to its end, which is also where a shorter one
+ *	ends
+ * @region: region fd, or EXS_REGION_NONE; or the file: a regular file or a block device
+ * @flags: EXS_IOV_FILE
+ */
 struct exs_sqe_iovec {
-	__u64 addr;		/* or the offset in the file                    */
-	__u64 len;		/* a file: EXS_IOV_TO_EOF: to its end, which is
-				 * also where a shorter one ends                */
-	__s32 region;		/* region fd, or EXS_REGION_NONE; or the file:
-				 * a regular file or a block device             */
-	__u32 flags;		/* EXS_IOV_FILE                                 */
+	__aligned_u64 addr;
+	__aligned_u64 len;
+	__s32 region;
+	__u32 flags;
 };
 #define EXS_IOV_FILE		1
 #define EXS_IOV_TO_EOF		(~0ULL)
 
-/* ioctls on a queue. */
-#define EXS_SUBMIT_SIZE_VER0	24
+/* The other ioctls are a queue's, the last one a region's. */
+
+/**
+ * struct exs_ioc_submit - EXS_IOC_SUBMIT: start operations
+ * @size: of this structure
+ * @count: 1 to EXS_SUBMIT_MAX
+ * @ops: struct exs_sqe[@count]
+ * @sqe_size: of each of them, as @size
+ * @flags: 0
+ *
+ * Returns how many were started, or the first one's errno.
+ */
 struct exs_ioc_submit {
 	__u32 size;
-	__u32 count;		/* in: 1 to EXS_SUBMIT_MAX; the call returns how
-				 * many were started, or the first one's errno  */
-	__u64 ops;		/* struct exs_sqe[count]                        */
-	__u32 sqe_size;		/* of each, as @size                            */
+	__u32 count;
+	__aligned_u64 ops;
+	__u32 sqe_size;
 	__u32 flags;
 };
+#define EXS_SUBMIT_SIZE_VER0	24
 
-/*
+/**
+ * struct exs_ioc_wait - EXS_IOC_WAIT: wait for entries
+ * @size: of this structure
+ * @count: wait until so many are there: 1 to the capacity
+ * @timeout_ns: < 0: for ever, 0: only look
+ *
  * 0: so many entries are there; ETIME: time is up, there may be fewer. When a
  * signal interrupts it, timeout_ns (>= 0) becomes what is left, so that the
  * call is restarted rightly (SA_RESTART) or fails with EINTR.
  */
-#define EXS_WAIT_SIZE_VER0	16
 struct exs_ioc_wait {
 	__u32 size;
-	__u32 count;		/* wait until so many entries are there: 1 to
-				 * the capacity                                 */
-	__s64 timeout_ns;	/* < 0: for ever, 0: only look                  */
+	__u32 count;
+	__s64 timeout_ns __attribute__((aligned(8)));
 };
+#define EXS_WAIT_SIZE_VER0	16
 
-/*
- * Take what a token stands for; accept: the next accept4(2) of this thread on
+/**
+ * struct exs_ioc_claim - EXS_IOC_CLAIM: take what a token stands for
+ * @size: of this structure
+ * @fd: in: where the caller believes the listener is, out: where accept4(2) is to be
+ *	called
+ * @token: exs_cqe.token
+ * @flags: in: 0 or EXS_CLAIM_UNDO, _DROP, _AGAIN; out, unless it fails with EFAULT:
+ *	EXS_CLAIM_CLOSE: close @fd afterwards if it is not -1, also if the claim
+ *	failed; EXS_CLAIM_PLAIN: see below
+ *
+ * accept: the next accept4(2) of this thread on
  * @fd returns the connection. May be repeated, from any thread, until that has
  * happened (then ENOENT). EMFILE: no descriptor is free, EAGAIN: too many are
  * claimed and not accepted, or this thread has claimed another one of the
@@ -260,33 +383,35 @@ struct exs_ioc_wait {
  * operation again, of the caller, for which the entry must have been consumed
  * (else EBUSY).
  */
-#define EXS_CLAIM_SIZE_VER0	24
 struct exs_ioc_claim {
 	__u32 size;
-	__s32 fd;		/* in: where the caller believes the listener is,
-				 * out: where accept4(2) is to be called         */
-	__u64 token;
-	__u32 flags;		/* in: 0 or EXS_CLAIM_UNDO, _DROP, _AGAIN; out,
-				 * unless it fails with EFAULT: EXS_CLAIM_CLOSE:
-				 * close @fd afterwards, also if the claim failed;
-				 * EXS_CLAIM_PLAIN: see above                     */
-	__u32 pad;
+	__s32 fd;
+	__u32 token;
+	__u32 flags;
 };
+#define EXS_CLAIM_SIZE_VER0	16
 #define EXS_CLAIM_CLOSE		1
 #define EXS_CLAIM_UNDO		2
 #define EXS_CLAIM_DROP		4
 #define EXS_CLAIM_AGAIN		8
 #define EXS_CLAIM_PLAIN		16
 
-/* Cancel operations of this queue. */
-#define EXS_CANCEL_SIZE_VER0	24
+/**
+ * struct exs_ioc_cancel - EXS_IOC_CANCEL: cancel operations of this queue
+ * @size: of this structure
+ * @flags: EXS_CANCEL_*: those that fit all of them
+ * @fd: any descriptor of the socket
+ * @count: out: operations that were asked to end
+ * @handle: theirs
+ */
 struct exs_ioc_cancel {
 	__u32 size;
-	__u32 flags;		/* EXS_CANCEL_*: those that fit all of them     */
-	__s32 fd;		/* any descriptor of the socket                  */
-	__u32 count;		/* out: operations that were asked to end       */
-	__u64 handle;
+	__u32 flags;
+	__s32 fd;
+	__u32 count;
+	__aligned_u64 handle;
 };
+#define EXS_CANCEL_SIZE_VER0	24
 #define EXS_CANCEL_FD		1	/* of this socket                       */
 #define EXS_CANCEL_HANDLE	2	/* with this handle                     */
 #define EXS_CANCEL_CONNECT	4	/* the last connect, which leaves no event: for
@@ -297,13 +422,18 @@ struct exs_ioc_cancel {
 				 * down, or its connection has ended, the event
 				 * comes, and count is 0                        */
 
-/* Attributes: get and set */
-#define EXS_ATTR_SIZE_VER0	16
+/**
+ * struct exs_ioc_attr - EXS_IOC_GETATTR, EXS_IOC_SETATTR: attributes of a queue
+ * @size: of this structure
+ * @attr: EXS_ATTR_*
+ * @value: get: out, set: in
+ */
 struct exs_ioc_attr {
 	__u32 size;
-	__u32 attr;		/* EXS_ATTR_* */
-	__s64 value;		/* get: out, set: in */
+	__u32 attr;
+	__s64 value __attribute__((aligned(8)));
 };
+#define EXS_ATTR_SIZE_VER0	16
 #define EXS_ATTR_DEPTH		1	/* get, set (at least what is reserved or
 					 * unread, at most the capacity)        */
 #define EXS_ATTR_EVENTS		2	/* get: events unread                   */
@@ -317,23 +447,27 @@ struct exs_ioc_attr {
 #define EXS_ATTR_EVENTFD_FIRST	7	/* set: as EVENTFD, but EEXIST if it has
 					 * one: how the library makes it when it
 					 * is first asked for                   */
-#define EXS_ATTR_WAIT		9	/* get, set: EXS_QWAIT_*: what EXS_IOC_WAIT
+#define EXS_ATTR_WAIT		8	/* get, set: EXS_QWAIT_*: what EXS_IOC_WAIT
 					 * does until the entries are there     */
 #define EXS_QWAIT_NOTIFY	0	/* sleep                                */
 #define EXS_QWAIT_BUSY		1	/* process completions itself, and sleep
 					 * only if there are none to come        */
 #define EXS_QWAIT_ADAPTIVE	2	/* the first for a short time, then sleep */
 
-/* The numbers do not tell a size, as that may grow. */
+/*
+ * The kernel looks at type, number and direction: the size in the number is that of
+ * the caller's header, and the structure's own size counts.
+ */
 #define EXS_IOC_MAGIC		0xE8
-#define EXS_IOC_SUBMIT		_IO(EXS_IOC_MAGIC, 1)	/* struct exs_ioc_submit */
-#define EXS_IOC_WAIT		_IO(EXS_IOC_MAGIC, 2)	/* struct exs_ioc_wait   */
-#define EXS_IOC_CLAIM		_IO(EXS_IOC_MAGIC, 3)	/* struct exs_ioc_claim  */
-#define EXS_IOC_CANCEL		_IO(EXS_IOC_MAGIC, 4)	/* struct exs_ioc_cancel */
-#define EXS_IOC_GETATTR		_IO(EXS_IOC_MAGIC, 5)	/* struct exs_ioc_attr   */
-#define EXS_IOC_SETATTR		_IO(EXS_IOC_MAGIC, 6)	/* struct exs_ioc_attr   */
-
-/* On a region: 0. What is no region says ENOTTY. */
-#define EXS_IOC_REGION		_IO(EXS_IOC_MAGIC, 7)
+#define EXS_IOC_SUBMIT		_IOW(EXS_IOC_MAGIC, 1, struct exs_ioc_submit)
+#define EXS_IOC_WAIT		_IOWR(EXS_IOC_MAGIC, 2, struct exs_ioc_wait)
+#define EXS_IOC_CLAIM		_IOWR(EXS_IOC_MAGIC, 3, struct exs_ioc_claim)
+#define EXS_IOC_CANCEL		_IOWR(EXS_IOC_MAGIC, 4, struct exs_ioc_cancel)
+#define EXS_IOC_GETATTR		_IOWR(EXS_IOC_MAGIC, 5, struct exs_ioc_attr)
+#define EXS_IOC_SETATTR		_IOW(EXS_IOC_MAGIC, 6, struct exs_ioc_attr)
+#define EXS_IOC_REGION		_IO(EXS_IOC_MAGIC, 7)	/* a region: 0; else ENOTTY */
+#define EXS_IOC_PROBE		_IOWR(EXS_IOC_MAGIC, 8, struct exs_ioc_probe)
+#define EXS_IOC_QCREATE		_IOWR(EXS_IOC_MAGIC, 9, struct exs_ioc_qcreate)
+#define EXS_IOC_MREG		_IOW(EXS_IOC_MAGIC, 10, struct exs_ioc_mreg)
 
 #endif
