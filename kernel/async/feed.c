@@ -9,12 +9,16 @@
  * meanwhile leaves its old pages to those who hold them.
  */
 #include <linux/bitmap.h>
+#include <linux/cgroup.h>
 #include <linux/cred.h>
 #include <linux/file.h>
 #include <linux/fs.h>
+#include <linux/kthread.h>
+#include <linux/magic.h>
 #include <linux/memcontrol.h>
 #include <linux/mm.h>
 #include <linux/pipe_fs_i.h>
+#include <linux/ramfs.h>
 #include <linux/slab.h>
 #include <linux/splice.h>
 
@@ -71,6 +75,15 @@ static void exs_feed_dimension(struct exs_feed *f, u32 count, u64 len)
 	f->charged = f->message ? f->max_bvecs : EXS_FEED_AHEAD * f->max_bvecs;
 }
 
+static struct cgroup_subsys_state *exs_feed_blkcg(void)
+{
+#ifdef CONFIG_BLK_CGROUP
+	return task_get_css(current, io_cgrp_id);
+#else
+	return NULL;
+#endif
+}
+
 struct exs_feed *exs_feed_new(const struct exs_op *op, u32 count, u64 len)
 {
 	struct exs_feed *f = kvzalloc(struct_size(f, parts, count), GFP_KERNEL_ACCOUNT);
@@ -92,6 +105,7 @@ struct exs_feed *exs_feed_new(const struct exs_op *op, u32 count, u64 len)
 	f->xn = exs_net_get(op->queue->xn);
 	f->cred = get_current_cred();
 	f->memcg = get_mem_cgroup_from_mm(current->mm);
+	f->blkcg = exs_feed_blkcg();
 	exs_live(f->xn, feeds, 1);
 	return f;
 }
@@ -111,6 +125,8 @@ void exs_feed_release(struct kref *ref)
 		exs_conn_put(f->conn);
 	put_cred(f->cred);
 	mem_cgroup_put(f->memcg);
+	if (f->blkcg)
+		css_put(f->blkcg);
 	exs_limit_uncharge(EXS_LIMIT_PAGES, f->charged, f->user);
 	exs_live(f->xn, feeds, -1);
 	exs_net_put(f->xn);
@@ -127,14 +143,38 @@ void exs_feed_add_memory(struct exs_feed *f, u64 len, unsigned int nbvecs)
 	f->parts[f->nparts - 1].nbvecs += nbvecs;
 }
 
-static int exs_feed_check(struct exs_feed_part *part, u64 pos, u64 len)
+/*
+ * Whether its bytes are the same whoever reads them, as they are if a page cache has
+ * them, or memory does. procfs has none, for one, and kernfs only the semblance of one:
+ * its files' mappings have the operations of ramfs. An overlay's are with the file
+ * below, which is none of procfs: that cannot be stacked on.
+ */
+static bool exs_feed_cached(const struct file *file)
 {
-	umode_t mode = file_inode(part->file)->i_mode;
+	const struct address_space_operations *ops = file->f_mapping->a_ops;
+	const struct inode *inode = file_inode(file);
 
+	if (!S_ISREG(inode->i_mode) && !S_ISBLK(inode->i_mode))
+		return false;
+	switch (inode->i_sb->s_magic) {
+	case RAMFS_MAGIC:
+	case TMPFS_MAGIC:
+	case OVERLAYFS_SUPER_MAGIC:
+		return true;
+	default:
+		return IS_DAX(inode) || (ops->read_folio && ops != &ram_aops);
+	}
+}
+
+static int exs_feed_check(const struct exs_feed *f, struct exs_feed_part *part, u64 pos,
+			  u64 len)
+{
 	if (!(part->file->f_mode & FMODE_READ))
 		return -EBADF;
-	if (!(S_ISREG(mode) || S_ISBLK(mode)) || !part->file->f_op->splice_read)
+	if (!part->file->f_op->splice_read || !exs_feed_cached(part->file)) {
+		exs_count(f->xn, files_refused, 1);
 		return -EINVAL;
+	}
 	if (pos > LLONG_MAX)
 		return -EINVAL;
 	part->pos = pos;
@@ -155,7 +195,7 @@ int exs_feed_add_file(struct exs_feed *f, const struct exs_sqe_iovec *piece)
 	if (!part->file)
 		return -EBADF;
 	f->nparts++;
-	return exs_feed_check(part, piece->addr, piece->len);
+	return exs_feed_check(f, part, piece->addr, piece->len);
 }
 
 void exs_feed_parts(const struct exs_feed *f, u64 *parts)
@@ -236,10 +276,17 @@ static int exs_feed_take_all(struct pipe_inode_info *pipe, struct splice_desc *s
 	return __splice_from_pipe(pipe, sd, exs_feed_take);
 }
 
-/*
- * Security modules are asked about the submitter. The reading itself is done as
- * the worker: the pipe that splice makes for it stays with the thread.
- */
+/* The pipe that splice makes stays with the thread: it is not the submitter's to pay. */
+static int exs_feed_make_pipe(struct file *file)
+{
+	struct splice_desc nothing = { 0 };
+
+	if (current->splice_pipe)
+		return 0;
+	return splice_direct_to_actor(file, &nothing, exs_feed_take_all);
+}
+
+/* As the submitter, whom security modules and file systems ask about. */
 static ssize_t exs_feed_splice(struct exs_feed *f, struct exs_feed_part *part,
 			       struct exs_feed_piece *p)
 {
@@ -250,11 +297,17 @@ static ssize_t exs_feed_splice(struct exs_feed *f, struct exs_feed_part *part,
 		.pos		= part->pos,
 		.u.data		= p,
 	};
-	const struct cred *old = override_creds(f->cred);
-	int err = rw_verify_area(READ, part->file, &part->pos, len);
+	ssize_t res = exs_feed_make_pipe(part->file);
+	const struct cred *old;
 
+	if (res < 0)
+		return res;
+	old = override_creds(f->cred);
+	res = rw_verify_area(READ, part->file, &part->pos, len);
+	if (res >= 0)
+		res = splice_direct_to_actor(part->file, &sd, exs_feed_take_all);
 	revert_creds(old);
-	return err < 0 ? err : splice_direct_to_actor(part->file, &sd, exs_feed_take_all);
+	return res;
 }
 
 static int exs_feed_read_file(struct exs_feed *f, struct exs_feed_part *part,
@@ -306,8 +359,11 @@ int exs_feed_read(struct exs_feed *f, struct exs_feed_piece **piece)
 {
 	struct mem_cgroup *old = set_active_memcg(f->memcg);
 	struct exs_feed_piece *p = exs_feed_piece_new(f);
-	int err = p ? exs_feed_fill(f, p) : -ENOMEM;
+	int err;
 
+	kthread_associate_blkcg(f->blkcg);
+	err = p ? exs_feed_fill(f, p) : -ENOMEM;
+	kthread_associate_blkcg(NULL);
 	set_active_memcg(old);
 	if (p && !exs_feed_sendable(f, p, err)) {
 		exs_feed_piece_free(p);

@@ -7,7 +7,9 @@
  *   feed_send.c  how an AF_EXS connection gets the pieces
  *   foreign_feed.c  how an ordinary socket does
  *
- * Files are read by a worker, for that may take as long as disks and servers do.
+ * Files are read by a worker, for that may take as long as disks and servers do. It has
+ * the submitter's credentials and cgroups, but not what else belongs to a task: so files
+ * whose bytes are made for whoever reads them are refused (exs_feed_cached()).
  * It reads a little ahead of what is being sent, so a large file does not occupy
  * the page cache.
  */
@@ -24,6 +26,7 @@
 #include "../core/conn.h"
 #include "../core/sock.h"
 
+struct cgroup_subsys_state;
 struct exs_op;
 struct exs_net;
 struct exs_user;
@@ -55,6 +58,7 @@ struct exs_feed_part {
  * @run: reads, and has sent what it read
  * @cred: the submitter's
  * @memcg: what is allocated meanwhile is charged to it
+ * @blkcg: what is read from disks meanwhile counts there; NULL: this kernel has none
  * @user: charged with @charged pages
  * @charged: the most that are held at a time
  * @message: all of it is one piece
@@ -91,6 +95,7 @@ struct exs_feed {
 	void (*run)(struct exs_feed *f);
 	const struct cred *cred;
 	struct mem_cgroup *memcg;
+	struct cgroup_subsys_state *blkcg;
 	struct exs_user *user;
 	struct exs_net *xn;
 	long charged;

@@ -17,8 +17,11 @@
 #include <linux/nospec.h>
 #include <linux/sched/mm.h>
 #include <net/inet_connection_sock.h>
+#include <net/af_unix.h>
 #include <net/sock.h>
 
+#include "../compat/compat.h"
+#include "../core/stats.h"
 #include "foreign.h"
 #include "op.h"
 
@@ -64,6 +67,54 @@ static long exs_foreign_moved(struct exs_op *op, size_t n, bool all)
 	return op->foreign.done;
 }
 
+/*
+ * What the socket @to receives says who sent it, or nobody knows yet whether it is to
+ * (it was not accepted): -EAGAIN.
+ */
+static int exs_foreign_names_sender(struct socket *from, struct sock *to)
+{
+	const struct socket *sock;
+	int err;
+
+	/* A struct socket is freed by RCU. */
+	rcu_read_lock();
+	sock = READ_ONCE(to->sk_socket);
+	if (exs_wants_creds(from) || (sock && exs_wants_creds(sock)))
+		err = -EOPNOTSUPP;
+	else
+		err = sock || sock_flag(to, SOCK_DEAD) ? 0 : -EAGAIN;
+	rcu_read_unlock();
+	return err;
+}
+
+/*
+ * AF_UNIX takes the calling task for the sender, and a worker must not be it. Locked, the
+ * receiver cannot ask for credentials meanwhile.
+ */
+static int exs_foreign_send_as_worker(struct exs_op *op, struct socket *sock,
+				      struct msghdr *msg)
+{
+	struct sock *peer = unix_peer_get(sock->sk);
+	int res;
+
+	if (!peer)
+		return sock_sendmsg(sock, msg);
+	lock_sock(peer);
+	res = exs_foreign_names_sender(sock, peer) ?: sock_sendmsg(sock, msg);
+	release_sock(peer);
+	sock_put(peer);
+	if (res == -EOPNOTSUPP)
+		exs_count(op->queue->xn, senders_unnamed, 1);
+	return res;
+}
+
+int exs_foreign_call_send(struct exs_op *op, struct socket *sock, struct msghdr *msg)
+{
+	if (sock->sk->sk_family == AF_UNIX && current->flags & PF_KTHREAD)
+		return exs_foreign_send_as_worker(op, sock, msg);
+	return sock_sendmsg(sock, msg);
+}
+
 /* A worker has nobody to send SIGPIPE to. */
 static long exs_foreign_send(struct exs_op *op, struct socket *sock)
 {
@@ -71,7 +122,7 @@ static long exs_foreign_send(struct exs_op *op, struct socket *sock)
 		.msg_iter = op->data.iter,
 		.msg_flags = op->msg_flags | MSG_DONTWAIT | MSG_NOSIGNAL,
 	};
-	long res = sock_sendmsg(sock, &msg);
+	long res = exs_foreign_call_send(op, sock, &msg);
 
 	if (res < 0)
 		return res;

@@ -47,6 +47,12 @@ const struct exs_op_def *exs_foreign_def(const struct socket *sock, u32 opcode);
 long exs_foreign_try(struct exs_op *op, struct socket *sock);
 
 /*
+ * sock_sendmsg() of a try. -EOPNOTSUPP also: a worker tries, and the receiver would be
+ * told its process.
+ */
+int exs_foreign_call_send(struct exs_op *op, struct socket *sock, struct msghdr *msg);
+
+/*
  * foreign_feed.c
  */
 

@@ -169,7 +169,7 @@ static long exs_foreign_feed_send(struct exs_op *op, struct socket *sock)
 	if (MSG_SPLICE_PAGES && !f->message)
 		exs_foreign_feed_one_kind(f->piece, &msg);
 	spliced = msg.msg_flags & MSG_SPLICE_PAGES;
-	res = sock_sendmsg(sock, &msg);
+	res = exs_foreign_call_send(op, sock, &msg);
 	if (res < 0)
 		return res;
 	op->foreign.done += res;

@@ -245,11 +245,20 @@ static int exs_poll_get_fds(struct exs_op *op, const struct pollfd __user *from)
 	return err;
 }
 
+/* Each descriptor counts as an operation. */
+static int exs_poll_charge(struct exs_op *op)
+{
+	struct exs_queue *q = op->queue;
+
+	return exs_limit_charge_user(q->xn, EXS_LIMIT_OPS, op->poll.nfds, q->user);
+}
+
 void exs_poll_cleanup(struct exs_op *op)
 {
 	struct exs_op_poll *p = &op->poll;
 	u32 i;
 
+	exs_limit_uncharge(EXS_LIMIT_OPS, p->nfds, op->queue->user);
 	for (i = 0; i < p->nfds; i++)
 		if (p->fds[i].file)
 			fput(p->fds[i].file);
@@ -265,9 +274,14 @@ int exs_poll_prep(struct exs_op *op, const struct exs_sqe *sqe)
 	    sqe->len > EXS_POLL_MAX)
 		return -EINVAL;
 	p->nfds = sqe->len;
+	err = exs_poll_charge(op);
+	if (err)
+		return err;
 	p->fds = kvcalloc(p->nfds, sizeof(*p->fds), GFP_KERNEL_ACCOUNT);
-	if (!p->fds)
+	if (!p->fds) {
+		exs_limit_uncharge(EXS_LIMIT_OPS, p->nfds, op->queue->user);
 		return -ENOMEM;
+	}
 	INIT_WORK(&p->work, exs_poll_work);
 	exs_turn_init(&p->turn, EXS_POOL_POLL, exs_poll_again);
 	mutex_init(&p->lock);

@@ -23,6 +23,9 @@
 /* Operations looked at before a walk through them reschedules. */
 #define EXS_WALK_BATCH	1024
 
+/* Operations are charged so many at a time, as most queues soon have as many again. */
+#define EXS_OPS_CHARGE	64
+
 static atomic64_t exs_queue_last_id = ATOMIC64_INIT(0);
 
 /*
@@ -73,6 +76,8 @@ static int exs_queue_charge(struct exs_queue *q)
 
 static void exs_queue_uncharge(struct exs_queue *q)
 {
+	for (; q->charged; q->charged -= EXS_OPS_CHARGE)
+		exs_limit_uncharge(EXS_LIMIT_OPS, EXS_OPS_CHARGE, q->user);
 	exs_limit_uncharge(EXS_LIMIT_PAGES, q->npages, q->page_user);
 	exs_limit_uncharge(EXS_LIMIT_QUEUES, 1, q->user);
 }
@@ -85,7 +90,7 @@ static void exs_queue_init(struct exs_queue *q, u32 depth)
 	q->npages = 2 + PFN_UP((size_t)q->slots.capacity * sizeof(struct exs_cqe));
 	INIT_LIST_HEAD(&q->ops);
 	INIT_LIST_HEAD(&q->walks);
-	INIT_LIST_HEAD(&q->timeouts);
+	exs_timeouts_open(q);
 	INIT_LIST_HEAD(&q->links);
 	INIT_LIST_HEAD(&q->sleepers);
 	init_waitqueue_head(&q->poll);
@@ -172,26 +177,65 @@ static bool exs_queue_take_slots(struct exs_queue *q, const struct exs_op *op)
 	return false;
 }
 
+/* For one more. */
+static int exs_queue_charge_op(struct exs_queue *q)
+{
+	int err;
+
+	lockdep_assert_held(&q->lock);
+	if (q->inflight < q->charged)
+		return 0;
+	err = exs_limit_charge_user(q->xn, EXS_LIMIT_OPS, EXS_OPS_CHARGE, q->user);
+	if (!err)
+		q->charged += EXS_OPS_CHARGE;
+	return err;
+}
+
+static void exs_queue_uncharge_op(struct exs_queue *q)
+{
+	lockdep_assert_held(&q->lock);
+	if (q->charged < q->inflight + 2 * EXS_OPS_CHARGE)
+		return;
+	q->charged -= EXS_OPS_CHARGE;
+	exs_limit_uncharge(EXS_LIMIT_OPS, EXS_OPS_CHARGE, q->user);
+}
+
+static int exs_queue_admit(struct exs_queue *q, struct exs_op *op)
+{
+	int err = exs_queue_charge_op(q);
+
+	if (err)
+		return err;
+	if (exs_queue_take_slots(q, op))
+		return 0;
+	exs_count(q->xn, queue_full, 1);
+	return -EAGAIN;
+}
+
+/* It is among the operations in flight. */
+static void exs_queue_enter(struct exs_queue *q, struct exs_op *op)
+{
+	lockdep_assert_held(&q->lock);
+	list_move_tail(&op->node, &q->ops);
+	op->inflight = true;
+	op->link->inflight++;
+	q->inflight++;
+	q->submitted++;
+	exs_count(q->xn, ops_submitted, 1);
+}
+
 exs_hot
 int exs_queue_reserve(struct exs_queue *q, struct exs_op *op)
 {
-	bool ok;
+	int err;
 
 	spin_lock(&q->lock);
 	exs_queue_unread(q);
-	ok = exs_queue_take_slots(q, op);
-	if (ok) {
-		list_add_tail(&op->node, &q->ops);
-		op->inflight = true;
-		op->link->inflight++;
-		q->submitted++;
-	}
+	err = exs_queue_admit(q, op);
+	if (!err)
+		exs_queue_enter(q, op);
 	spin_unlock(&q->lock);
-	if (ok)
-		exs_count(q->xn, ops_submitted, 1);
-	else
-		exs_count(q->xn, queue_full, 1);
-	return ok ? 0 : -EAGAIN;
+	return err;
 }
 
 /* Those who were to come to @op next come to its neighbour. */
@@ -212,6 +256,8 @@ static void exs_queue_forget(struct exs_queue *q, struct exs_op *op)
 	list_del_init(&op->node);
 	op->inflight = false;
 	op->link->inflight--;
+	q->inflight--;
+	exs_queue_uncharge_op(q);
 	if (op->timer)
 		exs_timeout_end(op);
 }
@@ -229,12 +275,8 @@ void exs_queue_unreserve(struct exs_queue *q, struct exs_op *op)
 void exs_queue_readmit(struct exs_queue *q, struct exs_op *op, struct exs_mm_link *link)
 {
 	lockdep_assert_held(&q->lock);
-	list_move_tail(&op->node, &q->ops);
-	op->inflight = true;
 	op->link = link;
-	link->inflight++;
-	q->submitted++;
-	exs_count(q->xn, ops_submitted, 1);
+	exs_queue_enter(q, op);
 }
 
 exs_hot
@@ -372,6 +414,7 @@ static int exs_queue_file_release(struct inode *inode, struct file *file)
 	spin_unlock(&q->lock);
 	exs_queue_collect(q, exs_match_all, NULL, &ops);
 	exs_ops_cancel(&ops);
+	exs_timeouts_close(q);
 	exs_tokens_drop(q);
 	exs_queue_put(q);
 	return 0;

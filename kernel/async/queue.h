@@ -26,6 +26,7 @@
 #include <linux/mutex.h>
 #include <linux/poll.h>
 #include <linux/spinlock.h>
+#include <linux/workqueue.h>
 #include <linux/xarray.h>
 
 #include "../proto/env.h"
@@ -57,6 +58,10 @@ struct sock;
  * @walks: struct exs_walk, who is among them
  * @timeouts: struct exs_op_timer, of operations in flight: those whose last timeout
  *	entry was not consumed, in the order of the entries
+ * @look: looks whether entries of @timeouts were consumed; a reference while queued
+ * @look_delay: jiffies until it does
+ * @inflight: how many are in @ops
+ * @charged: for so many
  * @links: address spaces that submitted operations
  * @wait_mode: EXS_QWAIT_*; without @lock
  * @busy_ns: adaptive: how long to poll before going to sleep; without @lock
@@ -95,6 +100,10 @@ struct exs_queue {
 	struct list_head ops;
 	struct list_head walks;
 	struct list_head timeouts;
+	struct delayed_work look;
+	unsigned long look_delay;
+	u32 inflight;
+	u32 charged;
 	struct list_head links;
 
 	u32 wait_mode;
@@ -169,7 +178,7 @@ static inline u32 exs_queue_unread(struct exs_queue *q)
 }
 
 /* Reserve a slot, or two if it has a timer, and put @op among the queue's.
- * Return: 0 or -EAGAIN.
+ * Return: 0; -EAGAIN; -ENOBUFS: the user who made the queue has too many.
  */
 int exs_queue_reserve(struct exs_queue *q, struct exs_op *op);
 
@@ -267,6 +276,10 @@ static inline void exs_queue_notify(struct exs_queue *q)
 /*
  * timeout.c
  */
+
+/* A new queue; a dead one, for which its caller has a reference. */
+void exs_timeouts_open(struct exs_queue *q);
+void exs_timeouts_close(struct exs_queue *q);
 
 /*
  * The program consumed entries up to q->slots.head: those of timeouts among them

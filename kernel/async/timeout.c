@@ -13,9 +13,11 @@
  *	    |                           |                          |
  *	    +---------------- the operation ends ------------------+
  *
- * The work belongs to whoever queued it last: it has a reference on the operation,
- * which goes to the next time it is queued, or ends. All of it is under
- * queue->lock, as is the operation's end, after which nothing is said any more.
+ * The work belongs to whoever queued it last: it has a reference on the operation. All
+ * of it is under queue->lock, as is the operation's end, after which nothing is said any
+ * more. While an event is unread, the work is not queued: one for the whole queue looks
+ * whether a program that never calls the kernel has consumed any, less and less often
+ * while it has not.
  */
 #include <linux/jiffies.h>
 #include <linux/slab.h>
@@ -47,9 +49,21 @@ struct exs_op_timer {
 
 /* The shortest: thousands of operations may have it. In jiffies. */
 #define EXS_TIMEOUT_MIN		max(HZ / 100, 1)
+/* The longest time between two looks. */
 #define EXS_TIMEOUT_LOOK	HZ
 
 static struct workqueue_struct *exs_timeout_wq;
+
+/* In @delay at the latest. */
+static void exs_timeout_look(struct exs_queue *q, unsigned long delay)
+{
+	lockdep_assert_held(&q->lock);
+	if (!list_empty(&q->timeouts) && delay >= q->look_delay)
+		return;
+	q->look_delay = delay;
+	if (!mod_delayed_work(exs_timeout_wq, &q->look, delay))
+		exs_queue_get(q);
+}
 
 /* Say that time is up, if there is a slot for it. Return: whether it was said. */
 static bool exs_timeout_tell(struct exs_op_timer *t)
@@ -69,6 +83,7 @@ static bool exs_timeout_tell(struct exs_op_timer *t)
 		return false;
 	t->unread = true;
 	t->pos = q->slots.tail;
+	exs_timeout_look(q, min_t(unsigned long, t->period, EXS_TIMEOUT_LOOK));
 	list_add_tail(&t->node, &q->timeouts);
 	exs_queue_timed_out(q, &cqe);
 	return true;
@@ -78,24 +93,8 @@ static bool exs_timeout_tell(struct exs_op_timer *t)
 static void exs_timeout_again(struct exs_op_timer *t)
 {
 	lockdep_assert_held(&t->op->queue->lock);
-	if (!t->once && !mod_delayed_work(exs_timeout_wq, &t->work, t->period))
+	if (!t->once && queue_delayed_work(exs_timeout_wq, &t->work, t->period))
 		refcount_inc(&t->op->ref);
-}
-
-/*
- * With an unread event it only has to look whether that was consumed by a program
- * that never calls the kernel. Return: whether the work's reference went along.
- */
-static bool exs_timeout_requeue(struct exs_op_timer *t, bool told)
-{
-	unsigned long delay = t->period;
-
-	lockdep_assert_held(&t->op->queue->lock);
-	if (t->over || t->op->queue->dead || (told && t->once))
-		return false;
-	if (t->unread && !told)
-		delay = max_t(unsigned long, delay, EXS_TIMEOUT_LOOK);
-	return queue_delayed_work(exs_timeout_wq, &t->work, delay);
 }
 
 static void exs_timeout_work(struct work_struct *work)
@@ -104,18 +103,54 @@ static void exs_timeout_work(struct work_struct *work)
 					      work);
 	struct exs_op *op = t->op;
 	struct exs_queue *q = op->queue;
-	bool told, again;
+	bool told;
 
 	exs_queue_get(q);
 	spin_lock(&q->lock);
 	told = exs_timeout_tell(t);
-	again = exs_timeout_requeue(t, told);
 	spin_unlock(&q->lock);
-	if (!again)
-		exs_op_put(op);
+	exs_op_put(op);
 	if (told)
 		exs_queue_notify(q);
 	exs_queue_put(q);
+}
+
+/* Return: whether there is to be another look, which has the queue's reference. */
+static bool exs_timeout_look_again(struct exs_queue *q)
+{
+	u64 head = q->slots.head;
+
+	exs_queue_unread(q);
+	if (q->dead || list_empty(&q->timeouts))
+		return false;
+	if (q->slots.head == head)
+		q->look_delay = min_t(unsigned long, 2 * q->look_delay, EXS_TIMEOUT_LOOK);
+	return queue_delayed_work(exs_timeout_wq, &q->look, q->look_delay);
+}
+
+static void exs_timeout_look_work(struct work_struct *work)
+{
+	struct exs_queue *q = container_of(to_delayed_work(work), struct exs_queue, look);
+	bool again;
+
+	exs_count(q->xn, timeout_looks, 1);
+	spin_lock(&q->lock);
+	again = exs_timeout_look_again(q);
+	spin_unlock(&q->lock);
+	if (!again)
+		exs_queue_put(q);
+}
+
+void exs_timeouts_open(struct exs_queue *q)
+{
+	INIT_LIST_HEAD(&q->timeouts);
+	INIT_DELAYED_WORK(&q->look, exs_timeout_look_work);
+}
+
+void exs_timeouts_close(struct exs_queue *q)
+{
+	if (cancel_delayed_work(&q->look))
+		exs_queue_put(q);
 }
 
 static u64 exs_timeout_of(const struct exs_op *op, const struct exs_sqe *sqe,

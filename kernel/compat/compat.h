@@ -48,6 +48,21 @@ int exs_accept(struct socket *sock, struct socket *newsock,
 #define sockaddr_unsized sockaddr
 #endif
 
+/* AF_UNIX: messages that it receives, and those that it sends, say who sent them. */
+static inline bool exs_wants_creds(const struct socket *sock)
+{
+#ifdef EXS_HAVE_SK_SCM_CREDENTIALS
+	return sock->sk->sk_scm_credentials || sock->sk->sk_scm_pidfd;
+#else
+	bool pidfd = false;
+
+#ifdef SOCK_PASSPIDFD
+	pidfd = test_bit(SOCK_PASSPIDFD, &sock->flags);
+#endif
+	return pidfd || test_bit(SOCK_PASSCRED, &sock->flags);
+#endif
+}
+
 /* One more reference on @memcg, perhaps NULL, of which the caller has one. */
 static inline struct mem_cgroup *exs_memcg_get(struct mem_cgroup *memcg)
 {

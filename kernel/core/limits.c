@@ -83,6 +83,8 @@ static const struct exs_cap {
 			       EXS_COUNT_limit_queues },
 	[EXS_LIMIT_PAGES]  = { "max_user_pages", offsetof(struct exs_sysctls, max_user_pages),
 			       EXS_COUNT_limit_pages },
+	[EXS_LIMIT_OPS]    = { "max_user_ops", offsetof(struct exs_sysctls, max_user_ops),
+			       EXS_COUNT_limit_ops },
 };
 
 static bool exs_user_is(const struct exs_user *user, const struct exs_user_key *key)

@@ -10,10 +10,6 @@
 /* The calling task's user, a reference; NULL: no memory. Sleeps. */
 struct exs_user *exs_user_get_current(void);
 
-/* As exs_limit_charge(), to a user that the caller has, under @xn's caps; any context. */
-int exs_limit_charge_user(const struct exs_net *xn, enum exs_limit what, long n,
-			  struct exs_user *user);
-
 /* Whether a charge of one would be refused just now, which is counted then. Any context. */
 bool exs_limit_reached(const struct exs_net *xn, enum exs_limit what,
 		       const struct exs_user *user);

@@ -30,6 +30,7 @@ struct exs_sysctls {
 	int max_user_conns;
 	int max_user_queues;
 	int max_user_pages;
+	int max_user_ops;
 };
 
 /**

@@ -233,11 +233,17 @@ int exs_async_ioctl(struct socket *sock, unsigned int cmd, void __user *arg);
 /*
  * Per-user caps (core/limits.c): charged to the calling task's user, and to those above.
  */
-enum exs_limit { EXS_LIMIT_CONNS, EXS_LIMIT_QUEUES, EXS_LIMIT_PAGES, EXS_LIMIT_MAX };
+enum exs_limit {
+	EXS_LIMIT_CONNS, EXS_LIMIT_QUEUES, EXS_LIMIT_PAGES, EXS_LIMIT_OPS, EXS_LIMIT_MAX
+};
+
 /* Return: 0 and *user (a reference), or -ENOBUFS when a cap is reached (a
  * counter names it).
  */
 int exs_limit_charge(enum exs_limit what, long n, struct exs_user **user);
+/* As exs_limit_charge(), to a user that the caller has, under @xn's caps; any context. */
+int exs_limit_charge_user(const struct exs_net *xn, enum exs_limit what, long n,
+			  struct exs_user *user);
 void exs_limit_uncharge(enum exs_limit what, long n, struct exs_user *user);
 
 /*

@@ -34,6 +34,7 @@
 	X(ops_posted)		\
 	X(ops_discarded)	\
 	X(ops_timed_out)	\
+	X(timeout_looks)	\
 	X(ops_cancelled)	\
 	X(cancel_looks)		\
 	X(queue_full)		\
@@ -47,6 +48,7 @@
 	X(copied_sends)		\
 	X(file_bytes)		\
 	X(file_copied_bytes)	\
+	X(files_refused)	\
 	X(zerocopy_bytes)	\
 	X(zerocopy_unpinned)	\
 	X(aio_reads)		\
@@ -54,6 +56,7 @@
 	X(aio_cancelled)	\
 	X(foreign_retries)	\
 	X(foreign_backoffs)	\
+	X(senders_unnamed)	\
 	X(accepts_again)	\
 	X(connects)		\
 	X(accepts)		\
@@ -73,6 +76,7 @@
 	X(limit_conns)		\
 	X(limit_queues)		\
 	X(limit_pages)		\
+	X(limit_ops)		\
 	X(turns_waited)		\
 	X(orphan_limit)		\
 	X(linger_expired)	\

@@ -96,6 +96,7 @@ static const struct ctl_table exs_sysctl_table[] = {
 	EXS_SYSCTL_INT(max_user_conns, SYSCTL_ZERO, &exs_int_max),
 	EXS_SYSCTL_INT(max_user_queues, SYSCTL_ZERO, &exs_int_max),
 	EXS_SYSCTL_INT(max_user_pages, SYSCTL_ZERO, &exs_int_max),
+	EXS_SYSCTL_INT(max_user_ops, SYSCTL_ZERO, &exs_int_max),
 	{ }
 };
 
@@ -132,6 +133,8 @@ static void exs_sysctl_defaults(struct exs_sysctls *s)
 		.max_user_queues	= 1024,
 		/* Half of memory: RLIMIT_MEMLOCK is per process, this is per user. */
 		.max_user_pages		= min_t(unsigned long, totalram_pages() / 2, INT_MAX),
+		/* A fourth of memory, as the structures of one take about a kilobyte. */
+		.max_user_ops		= min_t(unsigned long, totalram_pages(), INT_MAX),
 	};
 }
 

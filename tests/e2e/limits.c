@@ -380,6 +380,35 @@ static void connects_into_black_hole(void)
 	must_be(system("rdma link delete siw_hole && ip link delete siwhole && echo 6 > /proc/sys/net/ipv4/tcp_syn_retries"), 0);
 }
 
+enum { OPS = 128 };
+
+/* They count in all queues of the user, 64 at a time, and a poll for each descriptor. */
+static void operations(void)
+{
+	exs_qhandle_t q = queue_new(OPS), other = queue_new(4);
+	exs_pollfd_t fds[OPS];
+	struct pair p;
+	int i;
+
+	pair_open(&p);
+	write_sysctl("max_user_ops", OPS);
+	for (i = 0; i < OPS; i++)
+		start_recv(p.s, &byte, 0, 0, q, i, NO_REGION);
+	must_fail(exs_recv(p.s, &byte, 0, 0, other, 0, NO_REGION), ENOBUFS);
+	must_be(delta("limit_ops"), 1);
+	must_be(exs_cancel(q, -1, 0, 0), 0);
+	for (i = 0; i < OPS; i++)
+		must_be(event_next(q).exs_evt_errno, ECANCELED);
+	start_recv(p.s, &byte, 0, 0, other, 0, NO_REGION);
+	must_be(exs_cancel(other, -1, 0, 0), 0);
+	event_is(other, EXS_EVT_RECV, 0, ECANCELED, 0);
+	for (i = 0; i < OPS; i++)
+		fds[i] = (exs_pollfd_t){ .fd = p.s, .events = EXS_POLLIN };
+	must_fail(exs_poll(fds, OPS, 0, other, 0), ENOBUFS);
+	must_be(delta("limit_ops"), 2);
+	no_event(other);
+}
+
 static void disabled(void)
 {
 	int fd = listener(4), c = new_socket();
@@ -616,6 +645,7 @@ static const struct e2e_case cases[] = {
 	{ "ring_in_cgroup", ring_in_cgroup, .on = ON_STREAM, .needs = NEEDS_ONE },
 	{ "ring_charged", ring_charged, .on = ON_STREAM, .needs = NEEDS_ONE },
 	{ "connects_into_black_hole", connects_into_black_hole, .on = ON_EXS, .needs = NEEDS_SIW },
+	{ "operations", operations, .on = ON_STREAM, .needs = NEEDS_ONE },
 	{ "disabled", disabled, .on = ON_BOTH, .needs = NEEDS_ONE },
 	{ "sysctl_bounds", sysctl_bounds, .on = ON_EXS, .needs = NEEDS_ONE },
 	{ "orphan_counted", orphan_counted, .on = ON_BOTH, .needs = NEEDS_ONE },

@@ -520,6 +520,34 @@ static void bad_files(void)
 	no_event(f.q);
 }
 
+/* What they say depends on who reads them, and that would be a worker. */
+static void files_without_pages(void)
+{
+	static const char *const names[] = {
+		"/proc/sys/kernel/hostname", "/proc/self/status", "/sys/kernel/notes", "/sys/kernel/profiling",
+	};
+	struct flow f;
+	size_t i;
+	int refused = 0;
+
+	flow_open(&f, 10000);
+	set(&f, 0, 0, EXS_TO_EOF, 0);
+	must(unshare(CLONE_NEWUTS));
+	must(sethostname("inner", 5));
+	for (i = 0; i < ARRAY_SIZE(names); i++) {
+		f.x.xf_file.fd_file = open(names[i], O_RDONLY);
+		if (f.x.xf_file.fd_file < 0)
+			continue;
+		files_refused(&f, EINVAL);
+		must_be(delta("files_refused"), ++refused);
+		must(close(f.x.xf_file.fd_file));
+	}
+	check(refused >= 3, "only %d such files here", refused);
+	must(close(f.file));
+	f.file = f.x.xf_file.fd_file = file_new(FILE_SEED, 10000);
+	transfer(&f, 0, 0, EXS_TO_EOF, 10000, 0);
+}
+
 /* Whoever has a page mapped that breaks is killed. */
 static void break_page(void *arg)
 {
@@ -637,6 +665,7 @@ static const struct e2e_case cases[] = {
 	{ "owner_exits", owner_exits, .on = ON_BOTH },
 	{ "too_large", too_large, .on = ON_SEQ },
 	{ "bad_files", bad_files, .on = ON_BOTH },
+	{ "files_without_pages", files_without_pages, .on = ON_BOTH },
 	{ "broken", broken, .on = ON_BOTH, .needs = NEEDS_ONE },
 	{ "may_not_shut_down", may_not_shut_down, .on = ON_BOTH },
 	{ "bad_calls", bad_calls, .on = ON_BOTH },

@@ -166,6 +166,31 @@ static void unread(void)
 	pair_close(&p);
 }
 
+/* However many are unread, they are looked after together, and less and less often. */
+static void many_unread(void)
+{
+	enum { MANY = 100, LOOKS = 10 };
+	exs_qhandle_t q = queue_new(2 * MANY), other = queue_new(4);
+	struct pair p;
+	int i;
+
+	pair_open(&p);
+	set_long(p.s, SO_ASYNC_RECV_TIMEOUT, 5, 0);
+	for (i = 0; i < MANY; i++)
+		recv_one(&p, q, i);
+	wait_until(queue_attr(q, EXS_ATTR_EVENTS) == MANY);
+	recv_one(&p, other, MANY);
+	for (i = 0; i < LOOKS; i++)
+		event_is(other, EXS_EVT_RECVTIMEOUT, MANY, 0, 0);
+	check(delta("timeout_looks") <= 4 * LOOKS, "%ld looks", delta("timeout_looks"));
+	for (i = 0; i < MANY; i++)
+		must_be(event_next(q).exs_evt_type, EXS_EVT_RECVTIMEOUT);
+	/* They go on. */
+	wait_until(queue_attr(q, EXS_ATTR_EVENTS) == MANY);
+	must_be(cancel_all(q), MANY);
+	must_be(cancel_all(other), 1);
+}
+
 static void no_room(struct pair *p, exs_qhandle_t q)
 {
 	must_fail(exs_recv(p->s, buf, 10, 0, q, 9, NO_REGION), EAGAIN);
@@ -298,6 +323,7 @@ static const struct e2e_case cases[] = {
 	{ "once", once, .on = ON_BOTH, .needs = NEEDS_ONE },
 	{ "repeated", repeated, .on = ON_BOTH, .needs = NEEDS_ONE },
 	{ "unread", unread, .on = ON_STREAM, .needs = NEEDS_ONE },
+	{ "many_unread", many_unread, .on = ON_STREAM, .needs = NEEDS_ONE },
 	{ "slots", slots, .on = ON_STREAM, .needs = NEEDS_ONE },
 	{ "sending", sending, .on = ON_STREAM, .needs = NEEDS_ONE },
 	{ "races", races, .on = ON_BOTH, .needs = NEEDS_ONE },
