@@ -25,8 +25,9 @@
  *	max_user_queues    event queues of one user
  *	max_user_pages     pages that one user may have pinned, besides
  *	                   RLIMIT_MEMLOCK
- *	max_user_workers   files of one user that are being read for sends; the initial
- *	                   namespace's only
+ *	max_user_ops       operations in flight of one user, and descriptors in its polls
+ *	max_user_workers   works of one user, of a kind, that may sleep as long as somebody
+ *	                   pleases; the initial namespace's only
  */
 #include <linux/log2.h>
 #include <linux/mm.h>

@@ -387,25 +387,29 @@ static void operations(void)
 {
 	exs_qhandle_t q = queue_new(OPS), other = queue_new(4);
 	exs_pollfd_t fds[OPS];
+	exs_mhandle_t m = region_new(&byte, 1, EXS_ACCESS_WRITE);
 	struct pair p;
 	int i;
 
 	pair_open(&p);
 	write_sysctl("max_user_ops", OPS);
 	for (i = 0; i < OPS; i++)
-		start_recv(p.s, &byte, 0, 0, q, i, NO_REGION);
-	must_fail(exs_recv(p.s, &byte, 0, 0, other, 0, NO_REGION), ENOBUFS);
-	must_be(delta("limit_ops"), 1);
+		start_recv(p.s, &byte, 1, 0, q, i, m);
+	must_fail(exs_recv(p.s, &byte, 1, 0, other, 0, m), ENOBUFS);
+	must_fail(exs_close(p.s, 0, other, 0), ENOBUFS);
+	must_fail(exs_shutdown(p.s, SHUT_WR, other, 0), ENOBUFS);
+	must_fail(exs_accept(p.s, NULL, 0, other, 0), ENOBUFS);
+	must_be(delta("limit_ops"), 4);
 	must_be(exs_cancel(q, -1, 0, 0), 0);
 	for (i = 0; i < OPS; i++)
 		must_be(event_next(q).exs_evt_errno, ECANCELED);
-	start_recv(p.s, &byte, 0, 0, other, 0, NO_REGION);
+	start_recv(p.s, &byte, 1, 0, other, 0, m);
 	must_be(exs_cancel(other, -1, 0, 0), 0);
 	event_is(other, EXS_EVT_RECV, 0, ECANCELED, 0);
 	for (i = 0; i < OPS; i++)
 		fds[i] = (exs_pollfd_t){ .fd = p.s, .events = EXS_POLLIN };
 	must_fail(exs_poll(fds, OPS, 0, other, 0), ENOBUFS);
-	must_be(delta("limit_ops"), 2);
+	must_be(delta("limit_ops"), 5);
 	no_event(other);
 }
 
