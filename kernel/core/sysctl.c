@@ -79,6 +79,7 @@ static int exs_sysctl_ring(EXS_CTL_TABLE *table, int write, void *buffer,
 	.extra1		= (min),						\
 	.extra2		= (max),						\
 }
+
 #define EXS_SYSCTL_INT(name, min, max) \
 	EXS_SYSCTL(name, min, max, proc_dointvec_minmax)
 

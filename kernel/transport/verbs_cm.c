@@ -346,7 +346,6 @@ static void exs_verbs_lost(struct exs_verbs_ep *v)
 void exs_verbs_cm_work(struct work_struct *work)
 {
 	struct exs_verbs_ep *v = container_of(work, struct exs_verbs_ep, cm_work);
-
 	unsigned long steps = EXS_VERBS_DO_STEPS & ~exs_verbs_blocking_steps(v);
 
 	if (test_and_clear_bit(EXS_VERBS_DO_LOST, &v->todo))
@@ -359,7 +358,9 @@ void exs_verbs_cm_work(struct work_struct *work)
 
 void exs_verbs_connect_again(struct exs_turn *turn)
 {
-	queue_work(exs_verbs_connect_wq, &container_of(turn, struct exs_verbs_ep, turn)->connect_work);
+	struct exs_verbs_ep *v = container_of(turn, struct exs_verbs_ep, turn);
+
+	queue_work(exs_verbs_connect_wq, &v->connect_work);
 }
 
 /* While it waits for its turn it has a hold, and once it is closed it does not wait. */
