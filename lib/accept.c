@@ -20,7 +20,7 @@
 #define ARG_CLOEXEC	1U
 #define ARG_NONBLOCK	2U
 
-int exs_accept_arg(const exs_acceptaddr_t *addr, int flags, __u64 *arg)
+int exs_accept_arg(const exs_acceptaddr_t *addr, int flags, struct exs_sqe *sqe)
 {
 	if (flags & ~(SOCK_CLOEXEC | SOCK_NONBLOCK)) {
 		errno = EINVAL;
@@ -29,7 +29,7 @@ int exs_accept_arg(const exs_acceptaddr_t *addr, int flags, __u64 *arg)
 	if (addr && exs_check_addr(addr, sizeof(*addr)))
 		return -1;
 	return exs_arg_make(addr, (flags & SOCK_CLOEXEC ? ARG_CLOEXEC : 0) |
-			    (flags & SOCK_NONBLOCK ? ARG_NONBLOCK : 0), arg);
+			    (flags & SOCK_NONBLOCK ? ARG_NONBLOCK : 0), sqe);
 }
 
 static int arg_flags(uint64_t arg)
@@ -133,7 +133,7 @@ static int claim(int q, exs_event_t *ev)
 			give_back(q, ev, EXS_CLAIM_UNDO);
 	}
 	err = errno;
-	if (c.flags & EXS_CLAIM_CLOSE)
+	if (c.flags & EXS_CLAIM_CLOSE && c.fd >= 0)
 		close(c.fd);
 	errno = err;
 	return fd;
@@ -168,7 +168,7 @@ int exs_accept(int fd, exs_acceptaddr_t *addr, int flags, exs_qhandle_t queue,
 		.region = EXS_REGION_NONE,
 	};
 
-	if (exs_accept_arg(addr, flags, &sqe.user_arg))
+	if (exs_accept_arg(addr, flags, &sqe))
 		return -1;
 	if (queue == EXS_QHANDLE_INVALID)
 		return accept_into(fd, addr, flags);

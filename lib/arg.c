@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT
 /*
  * How an event finds the structure that its call was given: the operation
- * carries its address through the kernel, some bits of the call's own in those
- * that its alignment leaves free, and the process in those that no user address
- * has. A queue may be shared, and an address means nothing in another process.
+ * carries its address through the kernel, whole, as its upper bits may be a tag;
+ * some bits of the call's own in those that its alignment leaves free; and beside
+ * it which process it was. A queue may be shared, and an address means nothing in
+ * another process.
  */
 #include <errno.h>
 #include <pthread.h>
@@ -13,10 +14,8 @@
 #include "lib.h"
 
 #define ARG_BITS	3ULL
-#define ARG_NONCE_SHIFT	48
-#define ARG_ADDR	(((1ULL << ARG_NONCE_SHIFT) - 1) & ~ARG_BITS)
 
-static uint32_t nonce;	/* atomic; bit 16: it was chosen */
+static uint32_t nonce;	/* atomic; 0: not chosen yet */
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 
 /* A child draws its own: not its parent's, nor its siblings'. */
@@ -30,7 +29,7 @@ static void nonce_init(void)
 	pthread_atfork(NULL, NULL, forked);
 }
 
-static uint16_t process_nonce(void)
+static uint32_t process_nonce(void)
 {
 	uint32_t have = __atomic_load_n(&nonce, __ATOMIC_RELAXED);
 	uint32_t made = 0;
@@ -38,30 +37,30 @@ static uint16_t process_nonce(void)
 	if (have)
 		return have;
 	pthread_once(&once, nonce_init);
-	if (getrandom(&made, 2, GRND_NONBLOCK) != 2)
+	if (getrandom(&made, sizeof(made), GRND_NONBLOCK) != sizeof(made) || !made)
 		made = getpid();
-	made = (made & 0xffff) | 0x10000;
 	if (__atomic_compare_exchange_n(&nonce, &have, made, false,
 					__ATOMIC_RELAXED, __ATOMIC_RELAXED))
 		return made;
 	return have;
 }
 
-int exs_arg_make(const void *addr, unsigned int bits, __u64 *arg)
+int exs_arg_make(const void *addr, unsigned int bits, struct exs_sqe *sqe)
 {
 	uint64_t a = (uintptr_t)addr;
 
-	if (a & ~ARG_ADDR) {
+	if (a & ARG_BITS) {
 		errno = EFAULT;
 		return -1;
 	}
-	*arg = a | bits | (uint64_t)process_nonce() << ARG_NONCE_SHIFT;
+	sqe->user_arg = a | bits;
+	sqe->user_tag = process_nonce();
 	return 0;
 }
 
-void *exs_arg_addr(uint64_t arg)
+void *exs_arg_addr(const struct exs_cqe *cqe)
 {
-	if (arg >> ARG_NONCE_SHIFT != process_nonce())
+	if (cqe->user_tag != process_nonce())
 		return NULL;
-	return (void *)(uintptr_t)(arg & ARG_ADDR);
+	return (void *)(uintptr_t)(cqe->user_arg & ~ARG_BITS);
 }

@@ -34,6 +34,13 @@ static void withdraw(int fd, exs_qhandle_t q, exs_ahandle_t handle)
 	errno = err;
 }
 
+/*
+ * The flag belongs to the open file, which other threads and processes share. No call
+ * connects without waiting but for it, and sees the security modules: so it is set for
+ * the time of connect(2), which then does not sleep. Meanwhile other calls on the same
+ * file do not wait, either. Flags that others change in between stay; if they set
+ * this one, it is lost.
+ */
 static int connect_nonblock(int fd, const struct sockaddr *addr, socklen_t len)
 {
 	int flags = fcntl(fd, F_GETFL), ret, err;
@@ -42,36 +49,43 @@ static int connect_nonblock(int fd, const struct sockaddr *addr, socklen_t len)
 		return connect(fd, addr, len);
 	ret = connect(fd, addr, len);
 	err = errno;
-	fcntl(fd, F_SETFL, flags);
+	flags = fcntl(fd, F_GETFL);
+	if (flags >= 0)
+		fcntl(fd, F_SETFL, flags & ~O_NONBLOCK);
 	errno = err;
 	return ret;
 }
 
-static int submit_connect(int fd, exs_qhandle_t q, exs_ahandle_t handle)
+static int submit_connect(int fd, exs_qhandle_t q, exs_ahandle_t handle, unsigned int flags)
 {
 	struct exs_sqe sqe = {
 		.opcode = EXS_OP_CONNECT,
 		.fd = fd,
 		.handle = handle,
 		.region = EXS_REGION_NONE,
+		.flags = flags,
 	};
 
 	return exs_submit_op(q, &sqe);
 }
 
-static int start_connect(int fd, const struct sockaddr *addr, socklen_t len,
-			 exs_qhandle_t q, exs_ahandle_t handle, bool foreign)
+/* What connect(2) said: whether the operation goes on. */
+static int started(int ret, int fd, exs_qhandle_t q, exs_ahandle_t handle)
 {
-	if (submit_connect(fd, q, handle)) {
-		/* connect(2) has to hear that the last attempt failed. */
-		if (foreign && errno == ECONNABORTED)
-			connect_nonblock(fd, addr, len);
-		return -1;
-	}
-	if (!(foreign ? connect_nonblock : connect)(fd, addr, len) ||
-	    errno == EINPROGRESS || errno == EINTR)
+	if (!ret || errno == EINPROGRESS || errno == EINTR)
 		return 0;
 	withdraw(fd, q, handle);
+	return -1;
+}
+
+static int connect_stream(int fd, const struct sockaddr *addr, socklen_t len,
+			  exs_qhandle_t q, exs_ahandle_t handle)
+{
+	if (!submit_connect(fd, q, handle, 0))
+		return started(connect_nonblock(fd, addr, len), fd, q, handle);
+	/* connect(2) has to hear that the last attempt failed. */
+	if (errno == ECONNABORTED)
+		connect_nonblock(fd, addr, len);
 	return -1;
 }
 
@@ -85,7 +99,7 @@ static int connect_datagrams(int fd, const struct sockaddr *addr, socklen_t len,
 	getpeername(fd, (struct sockaddr *)&old, &old_len);
 	if (connect(fd, addr, len))
 		return -1;
-	if (!submit_connect(fd, q, handle))
+	if (!submit_connect(fd, q, handle, 0))
 		return 0;
 	err = errno;
 	connect(fd, (const struct sockaddr *)&old, old_len);
@@ -96,11 +110,13 @@ static int connect_datagrams(int fd, const struct sockaddr *addr, socklen_t len,
 static int connect_any(int fd, const struct sockaddr *addr, socklen_t len,
 		       exs_qhandle_t q, exs_ahandle_t handle)
 {
-	bool foreign = !exs_is_native(fd);
-
-	if (foreign && exs_int_option(fd, SO_TYPE) == SOCK_DGRAM)
+	if (!submit_connect(fd, q, handle, EXS_SQE_EXS_ONLY))
+		return started(connect(fd, addr, len), fd, q, handle);
+	if (errno != EAFNOSUPPORT)
+		return -1;
+	if (exs_int_option(fd, SO_TYPE) == SOCK_DGRAM)
 		return connect_datagrams(fd, addr, len, q, handle);
-	return start_connect(fd, addr, len, q, handle, foreign);
+	return connect_stream(fd, addr, len, q, handle);
 }
 
 int exs_connect(int fd, const struct sockaddr *addr, socklen_t len, int flags,

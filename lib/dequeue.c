@@ -83,11 +83,18 @@ static int give_descriptor(struct taker *t)
 	return 0;
 }
 
+static bool has_token(const exs_event_t *ev)
+{
+	return ev->exs_evt_type == EXS_EVT_ACCEPT && exs_event_token(ev);
+}
+
 static int take_pending(struct taker *t)
 {
 	while (t->done < t->r->max &&
 	       exs_pending_get(t->map->id, &t->r->vec[t->done]))
-		if (give_descriptor(t))
+		if (!has_token(&t->r->vec[t->done]))
+			t->done++;
+		else if (give_descriptor(t))
 			return -1;
 	return 0;
 }
@@ -147,6 +154,16 @@ static int given_out(const exs_event_t *vec, int n)
 	return n;
 }
 
+/*
+ * All or none were asked for, and an accept went on, or had no descriptor: what was
+ * taken goes back, in its order. Without the memory for that some are given out.
+ */
+static void put_back(struct taker *t)
+{
+	while (t->done && !exs_pending_put(t->map->id, &t->r->vec[t->done - 1]))
+		t->done--;
+}
+
 /* Return: events taken, or -1 and errno if there is an error and no event. */
 static int take(const struct request *r, const struct exs_map *map)
 {
@@ -166,6 +183,8 @@ static int take(const struct request *r, const struct exs_map *map)
 	}
 	ret = take_slowly(&t);
 	err = errno;
+	if (r->all && !r->expired && t.done < r->need)
+		put_back(&t);
 	if (t.done)
 		return given_out(r->vec, t.done);
 	errno = err;
@@ -266,7 +285,7 @@ static int dequeue(struct request *r)
 {
 	for (;;) {
 		struct exs_pin pin;
-		unsigned long missing = r->need;
+		unsigned long missing = 0;
 		int ret;
 
 		if (exs_map_pin(r->queue, &pin))
@@ -275,7 +294,8 @@ static int dequeue(struct request *r)
 		exs_map_unpin(&pin);
 		if (ret || r->expired)
 			return ret;
-		if (wait_events(r, missing))
+		/* 0: others took what was there. How many are there now? */
+		if (missing && wait_events(r, missing))
 			return -1;
 	}
 }

@@ -21,7 +21,7 @@ static int probe_fd(int fd, unsigned int *abi)
 {
 	struct exs_ioc_probe p = { .size = sizeof(p) };
 
-	if (ioctl(fd, SIOCEXSPROBE, &p) || p.magic != EXS_PROBE_MAGIC) {
+	if (ioctl(fd, EXS_IOC_PROBE, &p) || p.magic != EXS_PROBE_MAGIC) {
 		errno = EAFNOSUPPORT;
 		return -1;
 	}
@@ -136,13 +136,6 @@ int exs_int_option(int fd, int option)
 bool exs_is_native(int fd)
 {
 	return exs_int_option(fd, SO_DOMAIN) == exs_family();
-}
-
-int exs_module_socket(void)
-{
-	int family = exs_family();
-
-	return family < 0 ? -1 : socket(family, SOCK_STREAM | SOCK_CLOEXEC, 0);
 }
 
 int exs_init(int version)

@@ -3,6 +3,7 @@
  * What the files of the library say to one another.
  *
  *   family.c    which number AF_EXS has
+ *   module.c    what is asked of the module without a socket
  *   ring.c      takes entries off a mapped ring: no locks, no system calls
  *   map.c       which ring belongs to a descriptor: the cache of mappings
  *   dequeue.c   exs_qdequeue(): ring, then wait, then ring
@@ -32,6 +33,19 @@
 #define EXS_HIDDEN __attribute__((visibility("hidden")))
 
 /*
+ * Without what arm64 ignores in an address: a tag (MTE, HWASAN). One of x86 (LAM) leaves
+ * the uppermost bit as it is.
+ */
+static inline uintptr_t exs_untagged(const void *addr)
+{
+#ifdef __aarch64__
+	return (uintptr_t)((intptr_t)((uintptr_t)addr << 8) >> 8);
+#else
+	return (uintptr_t)addr;
+#endif
+}
+
+/*
  * The library is about to read or write @len bytes at @addr. 0, or -1 and EFAULT if they
  * cannot be there whatever the program has mapped: in the first page, where every kernel
  * has itself, beyond the end. What lies in between nobody knows without a system call.
@@ -43,7 +57,7 @@ static inline int exs_check_addr(const void *addr, size_t len)
 #else
 	const uintptr_t end = -(uintptr_t)4096;
 #endif
-	uintptr_t a = (uintptr_t)addr;
+	uintptr_t a = exs_untagged(addr);
 
 	if (a >= 4096 && a <= end && len <= end - a)
 		return 0;
@@ -54,8 +68,12 @@ static inline int exs_check_addr(const void *addr, size_t len)
 /* submit.c: 0, or -1 and errno: nothing was started. */
 EXS_HIDDEN int exs_submit_op(exs_qhandle_t q, struct exs_sqe *sqe);
 
-/* family.c: a socket to ask the module by, or -1 and errno. */
-EXS_HIDDEN int exs_module_socket(void);
+/* module.c: EXS_IOC_QCREATE, EXS_IOC_MREG. What ioctl(2) returns. */
+EXS_HIDDEN int exs_module_ioctl(unsigned long request, void *arg);
+
+/* A queue that was made; one that is about to be closed. */
+EXS_HIDDEN void exs_module_queue(int q);
+EXS_HIDDEN void exs_module_forget(int q);
 
 /* An option of SOL_SOCKET; -1 of what is no socket, of which the kernel says so. */
 EXS_HIDDEN int exs_int_option(int fd, int option);
@@ -86,16 +104,16 @@ EXS_HIDDEN void exs_claim_drop(int q, const exs_event_t *ev);
 
 /* What an accept has to carry through the kernel. 0, or -1 and errno. */
 EXS_HIDDEN int exs_accept_arg(const exs_acceptaddr_t *addr, int flags,
-			      __u64 *arg);
+			      struct exs_sqe *sqe);
 
 /*
  * arg.c: @arg for the address of a structure (aligned to 4, or NULL) and two
  * bits more, which are its lowest. 0, or -1 and EFAULT.
  */
-EXS_HIDDEN int exs_arg_make(const void *addr, unsigned int bits, __u64 *arg);
+EXS_HIDDEN int exs_arg_make(const void *addr, unsigned int bits, struct exs_sqe *sqe);
 
 /* The address again; NULL in another process. */
-EXS_HIDDEN void *exs_arg_addr(uint64_t arg);
+EXS_HIDDEN void *exs_arg_addr(const struct exs_cqe *cqe);
 
 /*
  * timeout.c: those of an ordinary socket, by descriptor; @option is
@@ -131,7 +149,7 @@ EXS_HIDDEN ssize_t exs_send_gathered(int fd, struct exs_sqe_iovec *iov, size_t n
 /* poll.c: the event is given out. Leaves errno. */
 EXS_HIDDEN void exs_poll_finish(const exs_event_t *ev);
 
-/* The token rests in the event's union until it has been claimed. */
+/* The token rests in the event's union until it has been claimed; 0: there is none. */
 static inline uint64_t exs_event_token(const exs_event_t *ev)
 {
 	return ev->exs_evt_union.exs_evt_reserved[2];

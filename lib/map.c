@@ -27,6 +27,7 @@ struct exs_slot {
 
 static struct exs_slot *chunks[CHUNKS];
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static struct exs_map *unused;		/* under lock */
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static size_t page;			/* set before the first mapping */
 
@@ -67,16 +68,39 @@ static void map_free(struct exs_map *map)
 	free(map);
 }
 
-static void reap(struct exs_slot *slot)
+/*
+ * To unmap what is unused. The last mapping of a queue takes its operations along, which
+ * may take time: not under lock.
+ */
+static void unlock(void)
 {
-	struct exs_map *map = slot->retired, *next;
+	struct exs_map *map = unused, *next;
 
-	if (__atomic_load_n(&slot->users, __ATOMIC_SEQ_CST))
-		return;
-	__atomic_store_n(&slot->retired, NULL, __ATOMIC_RELAXED);
+	unused = NULL;
+	pthread_mutex_unlock(&lock);
 	for (; map; map = next) {
 		next = map->next;
 		map_free(map);
+	}
+}
+
+/* Under lock. */
+static void discard(struct exs_map *map)
+{
+	map->next = unused;
+	unused = map;
+}
+
+/* Under lock. */
+static void reap(struct exs_slot *slot)
+{
+	struct exs_map *map;
+
+	if (__atomic_load_n(&slot->users, __ATOMIC_SEQ_CST))
+		return;
+	while ((map = slot->retired)) {
+		__atomic_store_n(&slot->retired, map->next, __ATOMIC_RELAXED);
+		discard(map);
 	}
 }
 
@@ -122,7 +146,7 @@ static void forked(void)
 		for (j = 0; chunks[i] && j < CHUNK_SLOTS; j++)
 			forked_slot(&chunks[i][j]);
 	exs_pending_forked();
-	pthread_mutex_unlock(&lock);
+	unlock();
 }
 
 static void map_init(void)
@@ -213,7 +237,7 @@ static struct exs_map *map_new(int fd, uint64_t id)
 	else if (mapped && map->id == id && map_matches(map))
 		return map;
 	if (mapped)
-		map_free(map);
+		discard(map);
 	else
 		free(map);
 	errno = err;
@@ -259,7 +283,7 @@ static int refresh_locked(int fd)
 	pthread_once(&once, map_init);
 	pthread_mutex_lock(&lock);
 	ret = refresh(fd);
-	pthread_mutex_unlock(&lock);
+	unlock();
 	return ret;
 }
 
@@ -293,20 +317,29 @@ void exs_map_unpin(const struct exs_pin *pin)
 		return;
 	pthread_mutex_lock(&lock);
 	reap(slot);
-	pthread_mutex_unlock(&lock);
+	unlock();
 }
 
-int exs_map_close(int fd)
+/* Unless what @fd is now has a mapping already. */
+static void forget(int fd, bool all)
 {
 	struct exs_slot *slot;
-	int ret;
 
 	pthread_mutex_lock(&lock);
 	slot = find_slot(fd);
-	if (slot)
+	if (slot && slot->map && (all || !map_current(slot->map)))
 		retire(slot);
+	unlock();
+}
+
+/* Between the two another thread may have looked at the queue, and mapped it again. */
+int exs_map_close(int fd)
+{
+	int ret;
+
+	forget(fd, true);
 	ret = close(fd);
-	pthread_mutex_unlock(&lock);
+	forget(fd, false);
 	return ret;
 }
 
@@ -341,6 +374,6 @@ void exs_map_sweep(void)
 	for (i = 0; i < CHUNKS; i++)
 		for (j = 0; chunks[i] && j < CHUNK_SLOTS; j++)
 			sweep_slot(&chunks[i][j], i * CHUNK_SLOTS + j);
-	pthread_mutex_unlock(&lock);
+	unlock();
 	errno = saved;
 }

@@ -30,7 +30,7 @@ static int check_vector(const exs_msghdr_t *msg)
 
 static int check(const exs_msghdr_t *msg, bool send, struct exs_sqe *sqe)
 {
-	if (exs_arg_make(msg, 0, &sqe->user_arg))
+	if (exs_arg_make(msg, 0, sqe))
 		return -1;
 	if (exs_check_addr(msg, sizeof(*msg)))
 		return -1;

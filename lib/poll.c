@@ -45,7 +45,7 @@ int exs_poll(exs_pollfd_t *fds, int nfds, int flags, exs_qhandle_t queue,
 	}
 	if (queue == EXS_QHANDLE_INVALID)
 		return poll(fds, nfds, -1);
-	if (exs_arg_make(fds, 0, &sqe.user_arg))
+	if (exs_arg_make(fds, 0, &sqe))
 		return -1;
 	return exs_submit_op(queue, &sqe);
 }

@@ -35,24 +35,15 @@ int exs_set_attr(int fd, unsigned int attr, int64_t value)
 	return -1;
 }
 
-static exs_qhandle_t qcreate_on(int fd, int depth)
-{
-	struct exs_ioc_qcreate c = { .size = sizeof(c), .depth = depth };
-	int q, state, err;
-
-	/* close(2) is a cancellation point, and the queue would be nobody's. */
-	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
-	q = ioctl(fd, SIOCEXSQCREATE, &c);
-	err = errno;
-	close(fd);
-	pthread_setcancelstate(state, NULL);
-	errno = err;
-	return q < 0 ? EXS_QHANDLE_INVALID : q;
-}
-
+/* After an exec nobody has its events' addresses any more; fcntl(2) passes it on. */
 exs_qhandle_t exs_qcreate(int depth)
 {
-	int fd;
+	struct exs_ioc_qcreate c = {
+		.size = sizeof(c),
+		.depth = depth,
+		.flags = EXS_QF_CLOEXEC,
+	};
+	int q;
 
 	if (depth < 1 || depth > EXS_QUEUE_DEPTH_MAX) {
 		errno = EINVAL;
@@ -60,10 +51,11 @@ exs_qhandle_t exs_qcreate(int depth)
 	}
 	/* Mappings of queues that were only close()d still hold them. */
 	exs_map_sweep();
-	fd = exs_module_socket();
-	if (fd < 0)
+	q = exs_module_ioctl(EXS_IOC_QCREATE, &c);
+	if (q < 0)
 		return EXS_QHANDLE_INVALID;
-	return qcreate_on(fd, depth);
+	exs_module_queue(q);
+	return q;
 }
 
 int exs_qdelete(exs_qhandle_t queue)
@@ -73,6 +65,7 @@ int exs_qdelete(exs_qhandle_t queue)
 
 	if (exs_get_attr(queue, EXS_ATTR_ID, &id))
 		return -1;
+	exs_module_forget(queue);
 	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
 	ret = exs_map_close(queue);
 	/* A duplicate may still be used. */

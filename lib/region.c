@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT
 #include <errno.h>
-#include <pthread.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
 
@@ -16,7 +15,7 @@ static unsigned int region_flags(int flags)
 	       EXS_MREG_CLOEXEC;
 }
 
-static int mregister_on(int fd, void *addr, size_t len, int flags)
+exs_mhandle_t exs_mregister(void *addr, size_t len, int flags)
 {
 	struct exs_ioc_mreg r = {
 		.size = sizeof(r),
@@ -24,30 +23,14 @@ static int mregister_on(int fd, void *addr, size_t len, int flags)
 		.addr = (uintptr_t)addr,
 		.len = len,
 	};
-	int region, state, err;
-
-	/* close(2) is a cancellation point, and the region would be nobody's. */
-	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
-	region = ioctl(fd, SIOCEXSMREG, &r);
-	err = errno;
-	close(fd);
-	pthread_setcancelstate(state, NULL);
-	errno = err;
-	return region < 0 ? EXS_MHANDLE_INVALID : region;
-}
-
-exs_mhandle_t exs_mregister(void *addr, size_t len, int flags)
-{
-	int fd;
+	int region;
 
 	if (flags & ~(EXS_ACCESS_READ | EXS_ACCESS_WRITE | EXS_MRF_SHARED)) {
 		errno = EINVAL;
 		return EXS_MHANDLE_INVALID;
 	}
-	fd = exs_module_socket();
-	if (fd < 0)
-		return EXS_MHANDLE_INVALID;
-	return mregister_on(fd, addr, len, flags);
+	region = exs_module_ioctl(EXS_IOC_MREG, &r);
+	return region < 0 ? EXS_MHANDLE_INVALID : region;
 }
 
 int exs_mderegister(exs_mhandle_t region)

@@ -41,17 +41,17 @@ static void fill_accept(exs_event_t *ev, const struct exs_cqe *cqe)
 {
 	ev->exs_evt_union.exs_evt_accept.exs_evt_newfd = -1;
 	ev->exs_evt_union.exs_evt_accept.exs_evt_addr =
-		exs_arg_addr(cqe->arg);
+		exs_arg_addr(cqe);
 	if (!cqe->token)
 		return;
 	exs_event_set_token(ev, cqe->token);
-	exs_event_set_arg(ev, cqe->arg);
+	exs_event_set_arg(ev, cqe->user_arg);
 }
 
 static void fill_msg(exs_event_t *ev, const struct exs_cqe *cqe)
 {
 	ev->exs_evt_union.exs_evt_xfermsg.exs_evt_length = cqe->length;
-	ev->exs_evt_union.exs_evt_xfermsg.exs_evt_msg = exs_arg_addr(cqe->arg);
+	ev->exs_evt_union.exs_evt_xfermsg.exs_evt_msg = exs_arg_addr(cqe);
 }
 
 /* After an error the kernel says only what was sent for certain. */
@@ -62,7 +62,7 @@ static void fill_file(exs_event_t *ev, const struct exs_cqe *cqe)
 	x->exs_evt_header = cqe->parts[0];
 	x->exs_evt_file = cqe->parts[1];
 	x->exs_evt_length = x->exs_evt_header + x->exs_evt_file;
-	x->exs_evt_xfile = exs_arg_addr(cqe->arg);
+	x->exs_evt_xfile = exs_arg_addr(cqe);
 	if (cqe->error)
 		return;
 	x->exs_evt_trailer = cqe->length - x->exs_evt_length;
@@ -79,7 +79,7 @@ static void fill_poll(exs_event_t *ev, const struct exs_cqe *cqe)
 	exs_evt_poll_t *p = &ev->exs_evt_union.exs_evt_poll;
 
 	ev->exs_evt_flags = 0;
-	p->exs_evt_fds = exs_arg_addr(cqe->arg);
+	p->exs_evt_fds = exs_arg_addr(cqe);
 	p->exs_evt_nfds = cqe->flags;
 	p->exs_evt_ready = cqe->length;
 }

@@ -161,16 +161,21 @@ int exs_sendfile(int fd, exs_xferfile_t *x, int flags, exs_qhandle_t queue,
 		.region = EXS_REGION_NONE,
 	};
 	bool shut = flags & EXS_SHUT_WR, all = false;
-	bool later = shut && queue != EXS_QHANDLE_INVALID && !exs_is_native(fd);
 	int ret;
 
-	if (exs_arg_make(x, 0, &sqe.user_arg) || check(x))
+	if (exs_arg_make(x, 0, &sqe) || check(x))
 		return -1;
 	if (shut && may_shutdown(fd))
 		return -1;
-	ret = start(queue, &sqe, x, later ? EXS_SQE_MSG_SHUT_WR : 0, &all);
+	if (shut && queue != EXS_QHANDLE_INVALID)
+		sqe.flags = EXS_SQE_EXS_ONLY;
+	ret = start(queue, &sqe, x, 0, &all);
+	if (ret && sqe.flags && errno == EAFNOSUPPORT) {
+		sqe.flags = 0;
+		return start(queue, &sqe, x, EXS_SQE_MSG_SHUT_WR, &all);
+	}
 	/* That it fails means that the connection has ended. */
-	if (all && shut && !later)
+	if (all && shut)
 		shutdown(fd, SHUT_WR);
 	return ret;
 }

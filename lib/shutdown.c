@@ -39,6 +39,7 @@ static int shutdown_allowed(int fd)
 
 static int shutdown_later(int fd, struct exs_sqe *sqe, exs_qhandle_t queue)
 {
+	sqe->flags = 0;
 	return shutdown_allowed(fd) ? -1 : exs_submit_op(queue, sqe);
 }
 
@@ -50,6 +51,7 @@ int exs_shutdown(int fd, int how, exs_qhandle_t queue, exs_ahandle_t handle)
 		.handle = handle,
 		.region = EXS_REGION_NONE,
 		.user_arg = how,
+		.flags = EXS_SQE_EXS_ONLY,
 	};
 
 	if (queue == EXS_QHANDLE_INVALID)
@@ -58,9 +60,7 @@ int exs_shutdown(int fd, int how, exs_qhandle_t queue, exs_ahandle_t handle)
 		errno = EINVAL;
 		return -1;
 	}
-	if (!exs_is_native(fd))
-		return shutdown_later(fd, &sqe, queue);
 	if (exs_submit_op(queue, &sqe))
-		return -1;
+		return errno == EAFNOSUPPORT ? shutdown_later(fd, &sqe, queue) : -1;
 	return shutdown(fd, how) ? withdraw(fd, queue, handle) : 0;
 }

@@ -53,7 +53,7 @@ static int accept_sqe(const exs_op_t *op, struct exs_sqe *sqe)
 {
 	if (op->exs_op_len || op->exs_op_region)
 		return fail(EINVAL);
-	return exs_accept_arg(op->exs_op_buf, op->exs_op_flags, &sqe->user_arg);
+	return exs_accept_arg(op->exs_op_buf, op->exs_op_flags, sqe);
 }
 
 static int close_sqe(const exs_op_t *op)

@@ -162,8 +162,9 @@ void exs_timeout_look_up(struct exs_sqe *sqe)
 	look_up(sqe->fd, &t);
 	if (!t.of[which].ns)
 		return;
-	if (!get_cookie(sqe->fd, &cookie) && cookie == t.cookie)
-		sqe->timeout = t.of[which].ns |
-			(t.of[which].flags ? EXS_SQE_TIMEOUT_ONCE : 0);
+	if (!get_cookie(sqe->fd, &cookie) && cookie == t.cookie) {
+		sqe->timeout = t.of[which].ns;
+		sqe->flags |= t.of[which].flags ? EXS_SQE_TIMEOUT_ONCE : 0;
+	}
 	errno = err;
 }

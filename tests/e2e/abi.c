@@ -5,6 +5,7 @@
  */
 #include "lib/async.h"
 
+#include <fcntl.h>
 #include <stddef.h>
 #include <string.h>
 #include <sys/ioctl.h>
@@ -77,9 +78,9 @@ static void sizes(void)
 	union address to = name_of(listener(1));
 	int fd = new_socket();
 
-	ANY_SIZE(fd, SIOCEXSPROBE, probe, EXS_PROBE_SIZE_VER0);
-	ANY_SIZE(fd, SIOCEXSQCREATE, qcreate, EXS_QCREATE_SIZE_VER0);
-	ANY_SIZE(fd, SIOCEXSMREG, mreg, EXS_MREG_SIZE_VER0);
+	ANY_SIZE(fd, EXS_IOC_PROBE, probe, EXS_PROBE_SIZE_VER0);
+	ANY_SIZE(fd, EXS_IOC_QCREATE, qcreate, EXS_QCREATE_SIZE_VER0);
+	ANY_SIZE(fd, EXS_IOC_MREG, mreg, EXS_MREG_SIZE_VER0);
 	ANY_SIZE(q, EXS_IOC_CANCEL, cancel, EXS_CANCEL_SIZE_VER0);
 	ANY_SIZE(q, EXS_IOC_GETATTR, get, EXS_ATTR_SIZE_VER0);
 	ANY_SIZE(q, EXS_IOC_SETATTR, set, EXS_ATTR_SIZE_VER0);
@@ -141,14 +142,14 @@ static void written_only(void)
 	exs_qhandle_t q = queue_new(8);
 	int fd = new_socket();
 
-	must(ioctl(fd, SIOCEXSPROBE, &probe));
+	must(ioctl(fd, EXS_IOC_PROBE, &probe));
 	must_be(probe.magic, EXS_PROBE_MAGIC);
 	must_be(probe.family, exs_family());
-	must_fail(ioctl(fd, SIOCEXSPROBE, &probe), EINVAL);
-	must(ioctl(fd, SIOCEXSQCREATE, &qcreate));
-	must_fail(ioctl(fd, SIOCEXSQCREATE, &qcreate), EINVAL);
+	must_fail(ioctl(fd, EXS_IOC_PROBE, &probe), EINVAL);
+	must(ioctl(fd, EXS_IOC_QCREATE, &qcreate));
+	must_fail(ioctl(fd, EXS_IOC_QCREATE, &qcreate), EINVAL);
 	qcreate.capacity = 0;
-	must_fail(ioctl(fd, SIOCEXSQCREATE, &qcreate), EINVAL);
+	must_fail(ioctl(fd, EXS_IOC_QCREATE, &qcreate), EINVAL);
 	must_fail(ioctl(q, EXS_IOC_CANCEL, &cancel), EINVAL);
 	must_fail(ioctl(q, EXS_IOC_GETATTR, &attr), EINVAL);
 }
@@ -166,8 +167,123 @@ static void no_more_than_asked(void)
 	must(ioctl(queue_new(8), EXS_IOC_GETATTR, &get));
 	must_be(get.a.value, 8);
 	must_be(get.behind, 77);
-	must(ioctl(new_socket(), SIOCEXSQCREATE, &create));
+	must(ioctl(new_socket(), EXS_IOC_QCREATE, &create));
 	must_be(create.behind, 77);
+}
+
+/* What a probe says, here of the version that this was compiled with. */
+static void features(void)
+{
+	struct exs_ioc_probe probe = { .size = sizeof(probe) };
+
+	must(ioctl(queue_new(8), EXS_IOC_PROBE, &probe));
+	must_be(probe.abi, EXS_ABI_VERSION);
+	must_be(probe.features, EXS_FEATURE_DEVICE);
+	must_be(probe.ops, (1 << (EXS_OP_POLL + 1)) - 2);
+	must_be(probe.plain_ops, probe.ops);
+	must_be(probe.sqe_flags, EXS_SQE_TIMEOUT_ONCE | EXS_SQE_TIMEOUT_END | EXS_SQE_EXS_ONLY);
+}
+
+/* For those who have no queue yet, also when there are to be no new sockets. */
+static void device(void)
+{
+	struct exs_ioc_probe probe = { .size = sizeof(probe) };
+	struct exs_ioc_qcreate qcreate = { .size = sizeof(qcreate), .depth = 4 };
+	struct exs_ioc_mreg mreg = {
+		.size = sizeof(mreg), .flags = EXS_MREG_READ, .addr = (uintptr_t)&byte, .len = 1,
+	};
+	int fd;
+
+	write_sysctl("enabled", 0);
+	drop_privileges();
+	fd = must(open(EXS_DEVICE, O_RDWR | O_CLOEXEC));
+	must(ioctl(fd, EXS_IOC_PROBE, &probe));
+	must_be(probe.magic, EXS_PROBE_MAGIC);
+	must(ioctl(fd, EXS_IOC_MREG, &mreg));
+	fd = must(ioctl(fd, EXS_IOC_QCREATE, &qcreate));
+	must(ioctl(fd, EXS_IOC_MREG, &mreg));
+	must_fail(ioctl(fd, EXS_IOC_REGION), ENOTTY);
+}
+
+/* A newer header's size does not change which request it is; the type and direction do. */
+static void numbers(void)
+{
+	struct exs_ioc_attr a = { .size = sizeof(a), .attr = EXS_ATTR_DEPTH };
+	exs_qhandle_t q = queue_new(8);
+
+	must(ioctl(q, _IOC(_IOC_READ | _IOC_WRITE, EXS_IOC_MAGIC, 5, 200), &a));
+	must_be(a.value, 8);
+	must_fail(ioctl(q, _IOC(_IOC_WRITE, EXS_IOC_MAGIC, 5, sizeof(a)), &a), ENOTTY);
+	must_fail(ioctl(q, _IOC(_IOC_READ | _IOC_WRITE, EXS_IOC_MAGIC, 99, sizeof(a)), &a), ENOTTY);
+	must_fail(ioctl(new_socket(), EXS_IOC_GETATTR, &a), ENOTTY);
+}
+
+/* Only of AF_EXS: how the library finds out what a socket is. */
+static void exs_only(void)
+{
+	exs_qhandle_t q = queue_new(8);
+	struct exs_sqe sqe;
+	struct pair p;
+	int sv[2];
+
+	must(socketpair(AF_UNIX, SOCK_STREAM, 0, sv));
+	pair_open(&p);
+	sqe = a_receive(sv[0]);
+	sqe.flags = EXS_SQE_EXS_ONLY;
+	must_fail(submit_sized(q, &sqe, 1, sizeof(sqe)), EAFNOSUPPORT);
+	no_event(q);
+	sqe.fd = p.s;
+	must_be(submit_sized(q, &sqe, 1, sizeof(sqe)), 1);
+}
+
+/* It ends one operation, with what it has or ETIME, and leaves no other event. */
+static void timeout_ends(void)
+{
+	exs_qhandle_t q = queue_new(2);
+	struct exs_sqe sqe;
+	char two[2];
+	struct pair p;
+
+	pair_open(&p);
+	sqe = a_receive(p.s);
+	sqe.timeout = 20000000;
+	sqe.flags = EXS_SQE_TIMEOUT_END | EXS_SQE_TIMEOUT_ONCE;
+	must_fail(submit_sized(q, &sqe, 1, sizeof(sqe)), EINVAL);
+	sqe.flags = EXS_SQE_TIMEOUT_END;
+	must_be(submit_sized(q, &sqe, 1, sizeof(sqe)), 1);
+	event_is(q, EXS_EVT_RECV, 0, ETIME, 0);
+	must_be(send(p.c, "x", 1, 0), 1);
+	sqe.addr = (uintptr_t)two;
+	sqe.len = sizeof(two);
+	sqe.msg_flags = MSG_WAITALL;
+	must_be(submit_sized(q, &sqe, 1, sizeof(sqe)), 1);
+	event_is(q, EXS_EVT_RECV, 0, 0, 1);
+	/* Each has one place: both fit. In time they end as ever. */
+	sqe.timeout = 60000000000;
+	sqe.msg_flags = 0;
+	must_be(submit_sized(q, &sqe, 1, sizeof(sqe)), 1);
+	must_be(submit_sized(q, &sqe, 1, sizeof(sqe)), 1);
+	must_be(send(p.c, "x", 1, 0), 1);
+	event_is(q, EXS_EVT_RECV, 0, 0, 1);
+	must_be(send(p.c, "y", 1, 0), 1);
+	event_is(q, EXS_EVT_RECV, 0, 0, 1);
+	no_event(q);
+}
+
+/* Likewise of an ordinary socket. */
+static void timeout_ends_ordinary(void)
+{
+	exs_qhandle_t q = queue_new(1);
+	struct exs_sqe sqe;
+	int sv[2];
+
+	must(socketpair(AF_UNIX, SOCK_STREAM, 0, sv));
+	sqe = a_receive(sv[0]);
+	sqe.timeout = 20000000;
+	sqe.flags = EXS_SQE_TIMEOUT_END;
+	must_be(submit_sized(q, &sqe, 1, sizeof(sqe)), 1);
+	event_is(q, EXS_EVT_RECV, 0, ETIME, 0);
+	no_event(q);
 }
 
 static const struct e2e_case cases[] = {
@@ -175,6 +291,12 @@ static const struct e2e_case cases[] = {
 	{ "submit_sizes", submit_sizes, .on = ON_STREAM },
 	{ "written_only", written_only, .on = ON_STREAM },
 	{ "no_more_than_asked", no_more_than_asked, .on = ON_STREAM },
+	{ "features", features, .on = ON_STREAM },
+	{ "device", device, .on = ON_STREAM },
+	{ "numbers", numbers, .on = ON_STREAM },
+	{ "exs_only", exs_only, .on = ON_STREAM },
+	{ "timeout_ends", timeout_ends, .on = ON_STREAM },
+	{ "timeout_ends_ordinary", timeout_ends_ordinary, .on = ON_STREAM },
 	{}
 };
 

@@ -8,6 +8,7 @@
 #include <poll.h>
 #include <pthread.h>
 #include <sys/ioctl.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -220,12 +221,29 @@ static void listener_not_told(void)
 	talk(c, taken(h.q, 1, 0));
 }
 
+/* Nor is a descriptor left that nobody knows of. */
+static void nothing_left(void)
+{
+	int fd = listener(4), c, number;
+	exs_qhandle_t q = token_queue(fd, 0, 1, &c);
+	struct exs_ioc_claim a = claim_of(q, -1), *fixed = (void *)pages(sysconf(_SC_PAGESIZE));
+
+	*fixed = a;
+	must(mprotect(fixed, sizeof(*fixed), PROT_READ));
+	number = must(dup(fd));
+	close(number);
+	must_fail(ioctl(q, EXS_IOC_CLAIM, fixed), EFAULT);
+	must_be(must(dup(fd)), number);
+	talk(c, taken(q, 1, 0));
+}
+
 static const struct e2e_case cases[] = {
 	{ "accept_later", accept_later, .on = ON_BOTH },
 	{ "accept_refused", accept_refused, .on = ON_BOTH },
 	{ "one_at_a_time", one_at_a_time, .on = ON_BOTH },
 	{ "listener_closed_meanwhile", listener_closed_meanwhile, .on = ON_STREAM },
 	{ "listener_not_told", listener_not_told, .on = ON_STREAM },
+	{ "nothing_left", nothing_left, .on = ON_STREAM },
 	{}
 };
 

@@ -395,7 +395,7 @@ static void wrong(void)
 		{ .region = EXS_REGION_NONE, .len = 1 },
 		{ .region = EXS_REGION_NONE, .addr = 1 },
 		{ .region = EXS_REGION_NONE, .msg_flags = 1 },
-		{ .region = EXS_REGION_NONE, .reserved = 1 },
+		{ .region = EXS_REGION_NONE, .flags = 1u << 31 },
 	};
 	size_t i;
 

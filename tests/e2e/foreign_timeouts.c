@@ -130,11 +130,11 @@ static void raw(void)
 
 	pair_open(&p);
 	sqe.fd = p.s;
-	sqe.timeout = EXS_SQE_TIMEOUT_ONCE;
+	sqe.flags = EXS_SQE_TIMEOUT_ONCE;
 	must_fail(submit_raw(q, &sqe, 1), EINVAL);
 	sqe.timeout = EXS_TIMEOUT_MAX + 1;
 	must_fail(submit_raw(q, &sqe, 1), EINVAL);
-	sqe.timeout = 1 | EXS_SQE_TIMEOUT_ONCE;
+	sqe.timeout = 1;
 	must_be(submit_raw(q, &sqe, 1), 1);
 	event_is(q, EXS_EVT_RECVTIMEOUT, 0, 0, 0);
 	must_be(send(p.c, "x", 1, 0), 1);

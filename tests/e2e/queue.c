@@ -84,16 +84,16 @@ static void create_raw_wrong(void)
 	int fd = must(socket(exs_family(), SOCK_STREAM, 0));
 
 	c.flags = 0x80;
-	must_fail(ioctl(fd, SIOCEXSQCREATE, &c), EINVAL);
+	must_fail(ioctl(fd, EXS_IOC_QCREATE, &c), EINVAL);
 	c.flags = 0;
 	c.size = 4;
-	must_fail(ioctl(fd, SIOCEXSQCREATE, &c), EINVAL);
+	must_fail(ioctl(fd, EXS_IOC_QCREATE, &c), EINVAL);
 	c.size = sizeof(c);
-	must_fail(ioctl(fd, SIOCEXSQCREATE, (void *)8), EFAULT);
+	must_fail(ioctl(fd, EXS_IOC_QCREATE, (void *)8), EFAULT);
 	c.depth = 0;
-	must_fail(ioctl(fd, SIOCEXSQCREATE, &c), EINVAL);
+	must_fail(ioctl(fd, EXS_IOC_QCREATE, &c), EINVAL);
 	c.depth = 8;
-	must(ioctl(fd, SIOCEXSQCREATE, &c));
+	must(ioctl(fd, EXS_IOC_QCREATE, &c));
 	check(c.capacity >= EXS_QUEUE_CAPACITY_MIN && !(c.capacity & (c.capacity - 1)),
 	      "capacity %u", c.capacity);
 }
@@ -177,7 +177,7 @@ static void submit_wrong(void)
 	s.msg_flags = 1u << 31;
 	must_fail(submit_raw(q, &s, 1), EINVAL);
 	s = a_receive(p.s, 1);
-	s.reserved = 1;
+	s.flags = 1u << 31;
 	must_fail(submit_raw(q, &s, 1), EINVAL);
 	s = a_receive(p.s, 1);
 	s.region = -1;
@@ -742,7 +742,7 @@ static int raw_queue(unsigned int flags)
 	struct exs_ioc_qcreate c = { .size = sizeof(c), .depth = 4, .flags = flags };
 	int fd = must(socket(exs_family(), SOCK_STREAM | SOCK_CLOEXEC, 0));
 
-	return must(ioctl(fd, SIOCEXSQCREATE, &c));
+	return must(ioctl(fd, EXS_IOC_QCREATE, &c));
 }
 
 static void close_on_exec(void)

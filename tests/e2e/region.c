@@ -109,13 +109,13 @@ static void wrong_ioctls(void)
 	int fd = must(socket(exs_family(), SOCK_STREAM, 0));
 
 	m.addr = (uintptr_t)pages(PAGE);
-	must_fail(ioctl(fd, SIOCEXSMREG, &m), EINVAL);
+	must_fail(ioctl(fd, EXS_IOC_MREG, &m), EINVAL);
 	m.size = sizeof(m);
 	m.flags = 0x100 | EXS_MREG_READ;
-	must_fail(ioctl(fd, SIOCEXSMREG, &m), EINVAL);
+	must_fail(ioctl(fd, EXS_IOC_MREG, &m), EINVAL);
 	m.flags = 0;
-	must_fail(ioctl(fd, SIOCEXSMREG, &m), EINVAL);
-	must_fail(ioctl(fd, SIOCEXSMREG, (void *)8), EFAULT);
+	must_fail(ioctl(fd, EXS_IOC_MREG, &m), EINVAL);
+	must_fail(ioctl(fd, EXS_IOC_MREG, (void *)8), EFAULT);
 	no_pages_left();
 }
 

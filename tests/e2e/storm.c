@@ -277,7 +277,7 @@ static void storming(void)
 
 static const unsigned long requests[] = {
 	EXS_IOC_SUBMIT, EXS_IOC_WAIT, EXS_IOC_CLAIM, EXS_IOC_CANCEL, EXS_IOC_GETATTR,
-	EXS_IOC_SETATTR, EXS_IOC_REGION, SIOCEXSPROBE, SIOCEXSQCREATE, SIOCEXSMREG,
+	EXS_IOC_SETATTR, EXS_IOC_REGION, EXS_IOC_PROBE, EXS_IOC_QCREATE, EXS_IOC_MREG,
 };
 
 /* Half of it sensible, so that it gets beyond the first check. */

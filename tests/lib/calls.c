@@ -2,6 +2,8 @@
 /* What the calls hand to the kernel, and what they make of its answers. */
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
+#include <sched.h>
 #include <signal.h>
 #include <string.h>
 #include <netinet/in.h>
@@ -196,7 +198,8 @@ static void post_accept(int q, int l, exs_acceptaddr_t *addr, uint64_t handle)
 
 	CHECK(exs_accept(l, addr, SOCK_CLOEXEC, q, handle) == 0);
 	cqe.handle = handle;
-	cqe.arg = fake.sqe.user_arg;
+	cqe.user_arg = fake.sqe.user_arg;
+	cqe.user_tag = fake.sqe.user_tag;
 	fake_post(q, &cqe);
 }
 
@@ -317,6 +320,121 @@ static void accept_listener_gone(void)
 	CHECK(ev.exs_evt_union.exs_evt_accept.exs_evt_newfd == -1);
 }
 
+/* Another event, once the caller waits for it. */
+static void *post_later(void *queue)
+{
+	while (!__atomic_load_n(&fake.waits, __ATOMIC_RELAXED))
+		sched_yield();
+	fake_post_n(*(int *)queue, 5, 1);
+	return NULL;
+}
+
+/* All were asked for, and the connection of one was gone: the next makes it all. */
+static void accept_all_lost_race(void)
+{
+	struct sockaddr_in addr;
+	exs_event_t ev[2];
+	int q = fake_queue(0), l = listener(&addr);
+	pthread_t thread;
+
+	fake.listener = l;
+	fake_post_n(q, 1, 1);
+	post_accept(q, l, NULL, 2);
+	CHECK(!pthread_create(&thread, NULL, post_later, &q));
+	CHECK(exs_qdequeue(q, ev, -2, NULL) == 2);
+	CHECK(ev[0].exs_evt_ahandle == 1 && ev[1].exs_evt_ahandle == 5);
+	CHECK(!pthread_join(thread, NULL));
+}
+
+/* All or none: an error takes nothing, and the order stays. */
+static void accept_all_without_descriptor(void)
+{
+	struct timeval short_time = { 0, 1000 };
+	struct sockaddr_in addr;
+	exs_event_t ev[4];
+	int q = fake_queue(0), l = listener(&addr), i;
+
+	connect_to(&addr);
+	fake_post_n(q, 1, 2);
+	post_accept(q, l, NULL, 3);
+	fake.claim_errno = EMFILE;
+	CHECK(exs_qdequeue(q, ev, -3, NULL) == -1 && errno == EMFILE);
+	CHECK(exs_qdequeue(q, ev, -3, NULL) == -1 && errno == EMFILE);
+	fake.claim_errno = 0;
+	CHECK(exs_qdequeue(q, ev, -4, &short_time) == 3);
+	for (i = 0; i < 3; i++)
+		CHECK(ev[i].exs_evt_ahandle == i + 1ULL);
+	CHECK(ev[2].exs_evt_union.exs_evt_accept.exs_evt_newfd >= 0);
+}
+
+/* An address with a tag (MTE, LAM) comes back as it was given. */
+static void accept_tagged_address(void)
+{
+	exs_acceptaddr_t aa = { NULL, 0 }, *tagged;
+	struct exs_cqe cqe = { .type = EXS_OP_ACCEPT, .error = ECONNABORTED };
+	exs_event_t ev;
+	int q = fake_queue(0);
+
+	if (sizeof(void *) < 8)
+		SKIP("addresses have no tags");
+	tagged = (void *)((uintptr_t)&aa | (uintptr_t)(0x2aULL << 56));
+	CHECK(!exs_accept(STDIN_FILENO, tagged, SOCK_CLOEXEC, q, 1));
+	cqe.user_arg = fake.sqe.user_arg;
+	cqe.user_tag = fake.sqe.user_tag;
+	fake_post(q, &cqe);
+	CHECK(exs_qdequeue(q, &ev, 1, NULL) == 1);
+	CHECK(ev.exs_evt_union.exs_evt_accept.exs_evt_addr == tagged);
+}
+
+/* A queue and a region are one call of the kernel, but for the first. */
+static void module_calls(void)
+{
+	static char byte;
+	unsigned long ioctls;
+	int q;
+
+	fake.device = true;
+	q = exs_qcreate(1);
+	CHECK(q >= 0 && fake.device_opens == 1 && !fake.sockets);
+	ioctls = fake.ioctls;
+	CHECK(exs_mregister(&byte, 1, 0) >= 0);
+	CHECK(exs_qcreate(1) >= 0);
+	CHECK(fake.ioctls == ioctls + 2 && fake.device_opens == 1 && !fake.sockets);
+}
+
+/* The queue that is known was closed, and its number is another file's. */
+static void module_without_queue(void)
+{
+	static char byte;
+	int q;
+
+	fake.device = true;
+	q = exs_qcreate(1);
+	CHECK(dup2(exs_mregister(&byte, 1, 0), q) == q);
+	CHECK(exs_mregister(&byte, 1, 0) >= 0 && fake.device_opens == 2);
+	fake.device = false;
+	CHECK(exs_mregister(&byte, 1, 0) >= 0 && fake.sockets);
+	q = exs_qcreate(1);
+	CHECK(!exs_qdelete(q));
+	fake.sockets = 0;
+	CHECK(exs_mregister(&byte, 1, 0) >= 0 && fake.sockets == 1);
+}
+
+/* Nothing is asked about the socket: the submission tells. */
+static void native_calls(void)
+{
+	struct sockaddr_in addr;
+	int q = fake_queue(0), l = listener(&addr);
+	int fd = socket(AF_INET, SOCK_STREAM, 0);
+
+	fake.native = true;
+	CHECK(!exs_connect(fd, (struct sockaddr *)&addr, sizeof(addr), 0, q, 5));
+	CHECK(fake.submits == 1 && fake.ioctls == 1 && !fake.getsockopts);
+	CHECK(!exs_shutdown(fd, SHUT_WR, q, 6));
+	CHECK(fake.submits == 2 && fake.ioctls == 2 && !fake.getsockopts);
+	close(l);
+}
+
 static void accept_bad_address(void)
 {
 	struct sockaddr_in addr;
@@ -353,24 +471,24 @@ static void accept_among_children(void)
 {
 	enum { CHILDREN = 3 };
 	exs_acceptaddr_t aa = { NULL, 0 };
-	uint64_t args[CHILDREN + 1];
+	uint32_t tags[CHILDREN + 1];
 	int q = fake_queue(0), pipefd[2], status, i, j;
 
 	CHECK(!pipe(pipefd));
 	CHECK(!exs_accept(STDIN_FILENO, &aa, 0, q, 1));
-	args[CHILDREN] = fake.sqe.user_arg;
+	tags[CHILDREN] = fake.sqe.user_tag;
 	for (i = 0; i < CHILDREN; i++) {
 		if (!fork()) {
 			CHECK(!exs_accept(STDIN_FILENO, &aa, 0, q, 1));
-			CHECK(write(pipefd[1], &fake.sqe.user_arg, 8) == 8);
+			CHECK(write(pipefd[1], &fake.sqe.user_tag, 4) == 4);
 			exit(0);
 		}
 		CHECK(wait(&status) > 0 && !status);
-		CHECK(read(pipefd[0], &args[i], 8) == 8);
+		CHECK(read(pipefd[0], &tags[i], 4) == 4);
 	}
 	for (i = 0; i <= CHILDREN; i++)
 		for (j = 0; j < i; j++)
-			CHECK(args[i] != args[j]);
+			CHECK(tags[i] != tags[j]);
 }
 
 static void connect_starts(void)
@@ -685,9 +803,10 @@ static void timeouts_ordinary(void)
 
 	CHECK(!socketpair(AF_UNIX, SOCK_STREAM, 0, sv));
 	CHECK(!exs_setsockopt(sv[0], SOL_SOCKET, SO_ASYNC_SEND_TIMEOUT, &t, sizeof(t)));
-	CHECK(timeout_sent(sv[0], q) == (2000005000 | EXS_SQE_TIMEOUT_ONCE));
+	CHECK(timeout_sent(sv[0], q) == 2000005000);
+	CHECK(fake.sqe.flags == EXS_SQE_TIMEOUT_ONCE);
 	CHECK(!exs_sendmsg(sv[0], &msg, 0, q, 1));
-	CHECK(fake.sqe.timeout == (2000005000 | EXS_SQE_TIMEOUT_ONCE));
+	CHECK(fake.sqe.timeout == 2000005000 && fake.sqe.flags == EXS_SQE_TIMEOUT_ONCE);
 	CHECK(!exs_recv(sv[0], NULL, 0, 0, q, 1, EXS_MHANDLE_UNREGISTERED));
 	CHECK(!fake.sqe.timeout && !timeout_sent(sv[1], q));
 	CHECK(!exs_setsockopt(sv[0], SOL_SOCKET, SO_ASYNC_RECV_TIMEOUT, &t.exs_time,
@@ -725,7 +844,7 @@ static void cancel_as_asked(void)
 static void post_poll(int q, int nfds, int ready, int error)
 {
 	struct exs_cqe cqe = { .type = EXS_OP_POLL, .fd = -1, .handle = 8,
-			       .arg = fake.sqe.user_arg, .flags = nfds,
+			       .user_arg = fake.sqe.user_arg, .user_tag = fake.sqe.user_tag, .flags = nfds,
 			       .length = ready, .error = error };
 
 	fake_post(q, &cqe);
@@ -812,6 +931,12 @@ const struct test call_tests[] = {
 	{ "accept without descriptor", accept_without_descriptor },
 	{ "accept race for descriptor", accept_race_for_descriptor },
 	{ "accept pending deleted", accept_pending_deleted },
+	{ "accept all lost race", accept_all_lost_race },
+	{ "accept all without descriptor", accept_all_without_descriptor },
+	{ "accept tagged address", accept_tagged_address },
+	{ "module calls", module_calls },
+	{ "module without queue", module_without_queue },
+	{ "native calls", native_calls },
 	{ "accept connection gone", accept_connection_gone },
 	{ "accept listener gone", accept_listener_gone },
 	{ "accept bad address", accept_bad_address },

@@ -24,6 +24,8 @@ int __wrap_ioctl(int fd, unsigned long req, ...);
 int __wrap_close(int fd);
 ssize_t __wrap_sendmsg(int fd, const struct msghdr *msg, int flags);
 int __wrap_socket(int domain, int type, int protocol);
+int __real_open(const char *path, int flags, ...);
+int __wrap_open(const char *path, int flags, ...);
 ssize_t __wrap_getrandom(void *buf, size_t len, unsigned int flags);
 
 struct fake_state fake;
@@ -303,6 +305,8 @@ static int submit(const struct exs_ioc_submit *s)
 	const struct exs_sqe *sqes = (void *)(uintptr_t)s->ops;
 	unsigned int n = s->count;
 
+	if (n && sqes[0].flags & EXS_SQE_EXS_ONLY && !fake.native)
+		return preset(EAFNOSUPPORT, 0);
 	fake.submits++;
 	if (n < 1 || n > EXS_SUBMIT_MAX || s->sqe_size != sizeof(*sqes))
 		return preset(EINVAL, 0);
@@ -331,6 +335,10 @@ static int queue_ioctl(int q, unsigned long req, void *arg)
 		return cancel(arg);
 	case EXS_IOC_CLAIM:
 		return claim(arg);
+	case EXS_IOC_QCREATE:
+		return fake_queue(0);
+	case EXS_IOC_MREG:
+		return fake_region();
 	}
 	errno = ENOTTY;
 	return -1;
@@ -341,6 +349,14 @@ static int probe(struct exs_ioc_probe *p)
 	p->magic = fake.family_gone ? 0 : EXS_PROBE_MAGIC;
 	p->abi = fake.abi ? fake.abi : EXS_ABI_VERSION;
 	return 0;
+}
+
+/* Of a socket or the device. */
+static bool is_module(int fd)
+{
+	struct stat st;
+
+	return !fstat(fd, &st) && !S_ISREG(st.st_mode);
 }
 
 int __wrap_ioctl(int fd, unsigned long req, ...)
@@ -354,11 +370,11 @@ int __wrap_ioctl(int fd, unsigned long req, ...)
 	__atomic_fetch_add(&fake.ioctls, 1, __ATOMIC_RELAXED);
 	if (is_queue(fd))
 		return queue_ioctl(fd, req, arg);
-	if (req == SIOCEXSPROBE)
+	if (req == EXS_IOC_PROBE)
 		return probe(arg);
-	if (req == SIOCEXSQCREATE)
+	if (req == EXS_IOC_QCREATE && is_module(fd))
 		return fake_queue(0);
-	if (req == SIOCEXSMREG)
+	if (req == EXS_IOC_MREG && is_module(fd))
 		return fake_region();
 	if (req == EXS_IOC_REGION && is_region(fd))
 		return 0;
@@ -367,19 +383,41 @@ int __wrap_ioctl(int fd, unsigned long req, ...)
 
 int __wrap_close(int fd)
 {
-	if (is_queue(fd))
+	if (is_queue(fd)) {
+		if (fake.on_close)
+			fake.on_close();
 		fake_flush(fd);
+	}
 	return __real_close(fd);
 }
 
 int __wrap_socket(int domain, int type, int protocol)
 {
+	fake.sockets++;
 	if (domain == (fake.family ? fake.family : EXS_FAMILY_DEFAULT))
 		return __real_socket(AF_UNIX, type, 0);
 	return __real_socket(domain, type, protocol);
 }
 
-/* Sixteen bits may be the same in two processes; those of a parent and its children are not. */
+/* The device, unless it is missing. */
+int __wrap_open(const char *path, int flags, ...)
+{
+	va_list ap;
+	int mode;
+
+	va_start(ap, flags);
+	mode = va_arg(ap, int);
+	va_end(ap);
+	if (strcmp(path, EXS_DEVICE))
+		return __real_open(path, flags, mode);
+	fake.device_opens++;
+	if (fake.device)
+		return __real_open("/dev/null", flags);
+	errno = ENOENT;
+	return -1;
+}
+
+/* A child draws what its parent has not. */
 ssize_t __wrap_getrandom(void *buf, size_t len, unsigned int flags)
 {
 	pid_t pid = getpid();
@@ -395,6 +433,7 @@ int __wrap_getsockopt(int fd, int level, int name, void *value, socklen_t *len)
 {
 	int ret = __real_getsockopt(fd, level, name, value, len);
 
+	fake.getsockopts++;
 	if (!ret && level == SOL_SOCKET && name == SO_DOMAIN && fake.native)
 		*(int *)value = EXS_FAMILY_DEFAULT;
 	return ret;

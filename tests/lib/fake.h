@@ -37,6 +37,11 @@ struct fake_state {
 	bool native;			/* every socket is of the family     */
 	int family;			/* the number that does; 0: 25       */
 	unsigned int abi;		/* 0: the right one                  */
+	bool device;			/* there is EXS_DEVICE               */
+	unsigned int device_opens;	/* how often it was opened           */
+	unsigned int sockets;		/* how many were made                */
+	unsigned int getsockopts;	/* calls                             */
+	void (*on_close)(void);		/* before a queue's descriptor goes  */
 };
 extern struct fake_state fake;
 

@@ -147,7 +147,8 @@ static void results(void)
 	exs_event_t ev;
 
 	CHECK(!exs_sendfile(33, &x, 0, q, 44));
-	cqe.arg = fake.sqe.user_arg;
+	cqe.user_arg = fake.sqe.user_arg;
+	cqe.user_tag = fake.sqe.user_tag;
 	fake_post(q, &cqe);
 	CHECK(exs_qdequeue(q, &ev, 1, NULL) == 1);
 	r = &ev.exs_evt_union.exs_evt_xferfile;

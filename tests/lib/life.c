@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: MIT
 /* Descriptors that are closed, reused, duplicated, inherited and passed. */
 #include <errno.h>
+#include <pthread.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <sys/exs.h>
@@ -97,6 +99,51 @@ static void duplicate_closed(void)
 	before = fake.ioctls;
 	CHECK(next_handle(a) == 4);
 	CHECK(fake.ioctls == before);
+}
+
+static int beside;
+
+static void *dequeue_beside(void *unused)
+{
+	CHECK(next_handle(beside) == 1);
+	return unused;
+}
+
+/* To close a queue may take long: others go on meanwhile. */
+static void while_closing(void)
+{
+	struct timespec until;
+	pthread_t thread;
+
+	CHECK(!clock_gettime(CLOCK_REALTIME, &until));
+	until.tv_sec += 60;
+	CHECK(!pthread_create(&thread, NULL, dequeue_beside, NULL));
+	CHECK(!pthread_timedjoin_np(thread, NULL, &until));
+}
+
+static void delete_takes_long(void)
+{
+	int q = fake_queue(0);
+
+	beside = fake_queue(0);
+	fake_post_n(beside, 1, 1);
+	CHECK(!next_handle(q));
+	fake.on_close = while_closing;
+	CHECK(!exs_qdelete(q) && !next_handle(beside));
+}
+
+/* Another thread looks while the queue is being closed, and so maps it again. */
+static void look_while_closing(void)
+{
+	CHECK(!next_handle(beside) && mappings() > 0);
+}
+
+static void delete_mapped_again(void)
+{
+	beside = fake_queue(0);
+	CHECK(!next_handle(beside));
+	fake.on_close = look_while_closing;
+	CHECK(!exs_qdelete(beside) && mappings() == 0);
 }
 
 static void in_child(int q)
@@ -208,6 +255,8 @@ const struct test life_tests[] = {
 	{ "number reused by a file", number_reused_by_file },
 	{ "dup over", dup_over },
 	{ "duplicate closed", duplicate_closed },
+	{ "delete takes long", delete_takes_long },
+	{ "delete mapped again", delete_mapped_again },
 	{ "fork shares", fork_shares },
 	{ "received over a socket", received_over_socket },
 	{ "delete unmaps", delete_unmaps },

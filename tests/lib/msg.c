@@ -30,9 +30,8 @@ static void submitted_as(const exs_msghdr_t *msg, unsigned int opcode)
 	CHECK(fake.sqe.opcode == opcode && fake.sqe.fd == 33);
 	CHECK(fake.sqe.handle == 44 && fake.sqe.region == EXS_REGION_NONE);
 	CHECK(fake.sqe.len == sizeof(struct exs_sqe_msg));
-	CHECK(!fake.sqe.timeout && !fake.sqe.reserved);
+	CHECK(!fake.sqe.timeout && !fake.sqe.flags);
 	CHECK(fake.msg.count == msg->msg_iovlen && !fake.msg.flags);
-	CHECK(!fake.msg.reserved[0] && !fake.msg.reserved[1]);
 	for (i = 0; i < msg->msg_iovlen; i++) {
 		CHECK(fake.iov[i].addr == (uintptr_t)iov[i].iov_base);
 		CHECK(fake.iov[i].len == iov[i].iov_len);
@@ -107,7 +106,7 @@ static void post_msg(int q, unsigned int type, int err, unsigned int flags)
 {
 	struct exs_cqe cqe = { .type = type, .fd = 33, .handle = 44,
 			       .error = err, .length = err ? 0 : 55,
-			       .flags = flags, .arg = fake.sqe.user_arg };
+			       .flags = flags, .user_arg = fake.sqe.user_arg, .user_tag = fake.sqe.user_tag };
 
 	fake_post(q, &cqe);
 }

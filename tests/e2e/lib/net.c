@@ -24,7 +24,7 @@ static bool answers(int family)
 
 	if (fd < 0)
 		return false;
-	yes = !ioctl(fd, SIOCEXSPROBE, &probe) && probe.magic == EXS_PROBE_MAGIC;
+	yes = !ioctl(fd, EXS_IOC_PROBE, &probe) && probe.magic == EXS_PROBE_MAGIC;
 	close(fd);
 	return yes;
 }
