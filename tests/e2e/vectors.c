@@ -667,7 +667,7 @@ static void bad_submissions(void)
 	must_fail(raw_msg(&e, (struct exs_sqe_msg){ .iov = good.iov, .count = PIECES + 1 }), EMSGSIZE);
 	must_fail(raw_msg(&e, (struct exs_sqe_msg){ .iov = good.iov, .count = UINT32_MAX }), EMSGSIZE);
 	must_fail(raw_msg(&e, (struct exs_sqe_msg){ .iov = good.iov, .flags = 1 }), EINVAL);
-	must_fail(raw_msg(&e, (struct exs_sqe_msg){ .iov = good.iov, .reserved = { 0, 1 } }), EINVAL);
+	must_fail(raw_msg(&e, (struct exs_sqe_msg){ .iov = good.iov, .flags = 1u << 31 }), EINVAL);
 	iov[1].flags = 2;
 	must_fail(raw_msg(&e, good), EINVAL);
 	/* Each is short enough. */
