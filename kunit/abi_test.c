@@ -8,17 +8,17 @@
 
 static void sizes(struct kunit *test)
 {
-	KUNIT_EXPECT_EQ(test, sizeof(struct exs_ioc_probe), 16);
+	KUNIT_EXPECT_EQ(test, sizeof(struct exs_ioc_probe), 48);
 	KUNIT_EXPECT_EQ(test, sizeof(struct exs_ioc_qcreate), 24);
 	KUNIT_EXPECT_EQ(test, sizeof(struct exs_ioc_mreg), 24);
 	KUNIT_EXPECT_EQ(test, sizeof(struct exs_ring), 32);
 	KUNIT_EXPECT_EQ(test, sizeof(struct exs_cqe), 64);
 	KUNIT_EXPECT_EQ(test, sizeof(struct exs_sqe), 64);
-	KUNIT_EXPECT_EQ(test, sizeof(struct exs_sqe_msg), 32);
+	KUNIT_EXPECT_EQ(test, sizeof(struct exs_sqe_msg), 16);
 	KUNIT_EXPECT_EQ(test, sizeof(struct exs_sqe_iovec), 24);
 	KUNIT_EXPECT_EQ(test, sizeof(struct exs_ioc_submit), 24);
 	KUNIT_EXPECT_EQ(test, sizeof(struct exs_ioc_wait), 16);
-	KUNIT_EXPECT_EQ(test, sizeof(struct exs_ioc_claim), 24);
+	KUNIT_EXPECT_EQ(test, sizeof(struct exs_ioc_claim), 16);
 	KUNIT_EXPECT_EQ(test, sizeof(struct exs_ioc_cancel), 24);
 	KUNIT_EXPECT_EQ(test, sizeof(struct exs_ioc_attr), 16);
 }
