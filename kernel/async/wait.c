@@ -276,7 +276,7 @@ int exs_queue_get_eventfd(struct exs_queue *q)
 	spin_unlock(&q->lock);
 	if (!file)
 		return -ENODATA;
-	fd = receive_fd(file, NULL, O_CLOEXEC);
+	fd = exs_receive_fd(file, NULL, O_CLOEXEC);
 	fput(file);
 	return fd;
 }

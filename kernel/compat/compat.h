@@ -11,6 +11,7 @@
 #define EXS_COMPAT_H
 
 #include <linux/eventfd.h>
+#include <linux/fdtable.h>
 #include <linux/file.h>
 #include <linux/fs.h>
 #include <linux/memcontrol.h>
@@ -107,8 +108,8 @@ static inline void vm_flags_clear(struct vm_area_struct *vma, unsigned long flag
 #endif
 
 /*
- * receive_fd() that writes the number to @ufd before the descriptor is there. On older
- * kernels it is there first, and closed again if it cannot be told.
+ * receive_fd() that writes the number to @ufd, if any, before the descriptor is there. On
+ * older kernels it is there first, and closed again if it cannot be told.
  */
 static inline int exs_receive_fd(struct file *file, int __user *ufd, unsigned int flags)
 {
@@ -117,7 +118,7 @@ static inline int exs_receive_fd(struct file *file, int __user *ufd, unsigned in
 #else
 	int fd = receive_fd(file, flags);
 
-	if (fd < 0 || !put_user(fd, ufd))
+	if (fd < 0 || !ufd || !put_user(fd, ufd))
 		return fd;
 	close_fd(fd);
 	return -EFAULT;

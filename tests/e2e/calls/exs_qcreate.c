@@ -36,7 +36,7 @@ static void descriptor(void)
 
 	pair_open(&p);
 	must_be(poll_now(q, POLLIN), 0);
-	must_be(fcntl(q, F_GETFD) & FD_CLOEXEC, 0);
+	must_be(fcntl(q, F_GETFD) & FD_CLOEXEC, FD_CLOEXEC);
 	start_recv(p.s, bytes, 1, 0, q, 1, NO_REGION);
 	must_be(poll_now(q, POLLIN), 0);
 	must_be(send(p.c, "a", 1, 0), 1);
