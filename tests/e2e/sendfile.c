@@ -4,6 +4,7 @@
 #include "lib/file.h"
 
 #include <fcntl.h>
+#include <sched.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
