@@ -108,8 +108,8 @@ static inline void vm_flags_clear(struct vm_area_struct *vma, unsigned long flag
 #endif
 
 /*
- * receive_fd() that writes the number to @ufd, unless that is NULL, before the descriptor
- * is there. On older kernels it is there first, and closed again if it cannot be told.
+ * receive_fd() that writes the number to @ufd, if any, before the descriptor is there. On
+ * older kernels it is there first, and closed again if it cannot be told.
  */
 static inline int exs_receive_fd(struct file *file, int __user *ufd, unsigned int flags)
 {

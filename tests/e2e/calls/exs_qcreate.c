@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 #include "calls.h"
 
+#include <sched.h>
+#include <sys/mount.h>
+
 #define CALL "exs_qcreate"
 
 static char bytes[4];
@@ -36,7 +39,7 @@ static void descriptor(void)
 
 	pair_open(&p);
 	must_be(poll_now(q, POLLIN), 0);
-	must_be(fcntl(q, F_GETFD) & FD_CLOEXEC, 0);
+	must_be(fcntl(q, F_GETFD) & FD_CLOEXEC, FD_CLOEXEC);
 	start_recv(p.s, bytes, 1, 0, q, 1, NO_REGION);
 	must_be(poll_now(q, POLLIN), 0);
 	must_be(send(p.c, "a", 1, 0), 1);
@@ -75,7 +78,14 @@ static void disabled(void)
 {
 	write_sysctl("enabled", 0);
 	must_fail(exs_init(EXS_VERSION), EAFNOSUPPORT);
-	/* A program that is connected may go on: neither needs a socket. */
+	/* A container without the device. */
+	must(unshare(CLONE_NEWNS));
+	must(mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL));
+	must(mount("none", "/dev", "tmpfs", 0, NULL));
+	must_fail(exs_qcreate(1), EAFNOSUPPORT);
+	must_fail(exs_mregister(bytes, 1, 0), EAFNOSUPPORT);
+	must(umount("/dev"));
+	/* Elsewhere a program may go on: neither needs a socket. */
 	must(exs_mregister(bytes, 1, 0));
 	must(exs_qcreate(1));
 }
