@@ -60,6 +60,7 @@ struct exs_feed_part {
  * @memcg: what is allocated meanwhile is charged to it
  * @blkcg: what is read from disks meanwhile counts there; NULL: this kernel has none
  * @user: charged with @charged pages
+ * @xn: where it counts; a reference
  * @charged: the most that are held at a time
  * @message: all of it is one piece
  * @max_len: bytes of a piece; of a message one more than there may be

@@ -284,6 +284,8 @@ static inline void exs_turn_init(struct exs_turn *turn, enum exs_pool pool,
 	INIT_LIST_HEAD(&turn->node);
 }
 
+#define EXS_TURN_WAITED	2
+
 /**
  * exs_turn_take() - a work begins
  * @user: whose; the caller has a reference
@@ -293,8 +295,6 @@ static inline void exs_turn_init(struct exs_turn *turn, enum exs_pool pool,
  * EXS_TURN_WAITED: likewise, and it has waited; 0: it waits from now on; -EALREADY: it has
  * waited since it last began.
  */
-#define EXS_TURN_WAITED	2
-
 int exs_turn_take(struct exs_user *user, struct exs_turn *turn);
 
 /* It is not to wait any more. Return: whether it did; else it begins, or has. */
