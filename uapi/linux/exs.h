@@ -353,7 +353,7 @@ struct exs_ioc_submit {
 struct exs_ioc_wait {
 	__u32 size;
 	__u32 count;
-	__s64 timeout_ns __attribute__((aligned(8)));
+	__s64 timeout_ns;
 };
 #define EXS_WAIT_SIZE_VER0	16
 
@@ -431,7 +431,7 @@ struct exs_ioc_cancel {
 struct exs_ioc_attr {
 	__u32 size;
 	__u32 attr;
-	__s64 value __attribute__((aligned(8)));
+	__s64 value;
 };
 #define EXS_ATTR_SIZE_VER0	16
 #define EXS_ATTR_DEPTH		1	/* get, set (at least what is reserved or
