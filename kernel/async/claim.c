@@ -330,13 +330,15 @@ static int exs_claim_listener(struct exs_op *op, struct exs_ioc_claim *c,
 	if (!file)
 		return -ECONNABORTED;
 	c->flags = exs_token_is_offer(op) ? EXS_CLAIM_PLAIN : 0;
-	if (!exs_fd_is_sock(c->fd, op->sk)) {
-		c->fd = -1;
-		c->flags |= EXS_CLAIM_CLOSE;
+	/* Not held meanwhile: a close that comes now is to be seen when it is parked. */
+	if (exs_fd_is_sock(c->fd, op->sk)) {
+		fput(file);
+		return exs_ioc_put(arg, c, sizeof(*c));
 	}
-	ret = exs_ioc_put(arg, c, sizeof(*c));
-	if (!ret && c->fd < 0)
-		ret = exs_receive_fd(file, &arg->fd, O_CLOEXEC);
+	c->fd = -1;
+	c->flags |= EXS_CLAIM_CLOSE;
+	ret = exs_ioc_put(arg, c, sizeof(*c)) ?:
+	      exs_receive_fd(file, &arg->fd, O_CLOEXEC);
 	fput(file);
 	return min(ret, 0);
 }
