@@ -327,6 +327,7 @@ void exs_queue_timed_out(struct exs_queue *q, const struct exs_cqe *cqe)
 }
 
 void exs_walk_begin(struct exs_queue *q, struct exs_walk *w, bool back)
+	__acquires(&q->lock)
 {
 	spin_lock(&q->lock);
 	w->back = back;
@@ -336,6 +337,7 @@ void exs_walk_begin(struct exs_queue *q, struct exs_walk *w, bool back)
 }
 
 struct exs_op *exs_walk_next(struct exs_queue *q, struct exs_walk *w)
+	__must_hold(&q->lock)
 {
 	struct list_head *at;
 
@@ -354,6 +356,7 @@ struct exs_op *exs_walk_next(struct exs_queue *q, struct exs_walk *w)
 }
 
 void exs_walk_end(struct exs_queue *q, struct exs_walk *w)
+	__releases(&q->lock)
 {
 	list_del(&w->node);
 	spin_unlock(&q->lock);

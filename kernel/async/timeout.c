@@ -24,6 +24,7 @@
 #include <linux/slab.h>
 #include <linux/workqueue.h>
 
+#include "../core/stats.h"
 #include "op.h"
 
 /**
