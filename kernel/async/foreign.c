@@ -67,24 +67,18 @@ static long exs_foreign_moved(struct exs_op *op, size_t n, bool all)
 	return op->foreign.done;
 }
 
-/*
- * What the socket @to receives says who sent it, or nobody knows yet whether it is to
- * (it was not accepted): -EAGAIN.
- */
-static int exs_foreign_names_sender(struct socket *from, struct sock *to)
+/* Whether what @to receives says who sent it. If it was not accepted yet, nobody knows. */
+static bool exs_foreign_names_sender(struct socket *from, struct sock *to)
 {
 	const struct socket *sock;
-	int err;
+	bool names;
 
 	/* A struct socket is freed by RCU. */
 	rcu_read_lock();
 	sock = READ_ONCE(to->sk_socket);
-	if (exs_wants_creds(from) || (sock && exs_wants_creds(sock)))
-		err = -EOPNOTSUPP;
-	else
-		err = sock || sock_flag(to, SOCK_DEAD) ? 0 : -EAGAIN;
+	names = exs_wants_creds(from) || (sock && exs_wants_creds(sock));
 	rcu_read_unlock();
-	return err;
+	return names;
 }
 
 /*
@@ -100,7 +94,7 @@ static int exs_foreign_send_as_worker(struct exs_op *op, struct socket *sock,
 	if (!peer)
 		return sock_sendmsg(sock, msg);
 	lock_sock(peer);
-	res = exs_foreign_names_sender(sock, peer) ?: sock_sendmsg(sock, msg);
+	res = exs_foreign_names_sender(sock, peer) ? -EOPNOTSUPP : sock_sendmsg(sock, msg);
 	release_sock(peer);
 	sock_put(peer);
 	if (res == -EOPNOTSUPP)
