@@ -206,8 +206,8 @@ static void user_cap(void)
 static void freed_number_reused(void)
 {
 	char *a = pages(PAGE), *b = pages(PAGE);
-	exs_mhandle_t ma = region_new(a, PAGE, 0), mb;
 	exs_qhandle_t q = queue_new(4);
+	exs_mhandle_t ma = region_new(a, PAGE, 0), mb;
 	struct pair p;
 
 	pair_open(&p);
