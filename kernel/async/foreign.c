@@ -81,6 +81,19 @@ static bool exs_foreign_names_sender(struct socket *from, struct sock *to)
 	return names;
 }
 
+/* A reference, or NULL. The kernel's own function for that is not there on all kernels. */
+static struct sock *exs_foreign_unix_peer(struct sock *sk)
+{
+	struct sock *peer;
+
+	unix_state_lock(sk);
+	peer = unix_peer(sk);
+	if (peer)
+		sock_hold(peer);
+	unix_state_unlock(sk);
+	return peer;
+}
+
 /*
  * AF_UNIX takes the calling task for the sender, and a worker must not be it. Locked, the
  * receiver cannot ask for credentials meanwhile.
@@ -88,7 +101,7 @@ static bool exs_foreign_names_sender(struct socket *from, struct sock *to)
 static int exs_foreign_send_as_worker(struct exs_op *op, struct socket *sock,
 				      struct msghdr *msg)
 {
-	struct sock *peer = unix_peer_get(sock->sk);
+	struct sock *peer = exs_foreign_unix_peer(sock->sk);
 	int res;
 
 	if (!peer)

@@ -199,15 +199,27 @@ struct exs_user *exs_user_get(struct exs_user *user)
 	return user;
 }
 
+/* Return: whether it was the last reference, and @user is in the table no more. */
+static bool exs_user_unref(struct exs_user *user)
+{
+	bool last = false;
+
+	if (refcount_dec_not_one(&user->refs))
+		return false;
+	spin_lock(&exs_users_lock);
+	if (refcount_dec_and_test(&user->refs)) {
+		hash_del(&user->node);
+		last = true;
+	}
+	spin_unlock(&exs_users_lock);
+	return last;
+}
+
 void exs_user_put(struct exs_user *user)
 {
 	struct exs_user *parent;
 
-	for (; user; user = parent) {
-		if (!refcount_dec_and_lock(&user->refs, &exs_users_lock))
-			return;
-		hash_del(&user->node);
-		spin_unlock(&exs_users_lock);
+	for (; user && exs_user_unref(user); user = parent) {
 		parent = user->parent;
 		put_user_ns(user->key.ns);
 		kfree(user);

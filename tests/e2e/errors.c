@@ -348,7 +348,7 @@ static void addresses(void)
 		if (wrong[i])
 			accept_to(&aa);
 	}
-	must_fail(exs_accept(lfd, (void *)(1ul << 48), 0, q, 1), EFAULT);
+	must_fail(exs_accept(lfd, (void *)8193, 0, q, 1), EFAULT);
 	must_fail(exs_accept(lfd, (void *)-8, 0, q, 1), EFAULT);
 	must_fail(exs_submit(q, NULL, 1), EFAULT);
 	must_fail(exs_qdequeue(q, NULL, 1, NULL), EFAULT);

@@ -362,9 +362,11 @@ static void connects_into_black_hole(void)
 	static struct pollfd fds[N];
 	int i;
 
-	must_be(system("ip link add siwhole address 02:00:00:79:00:01 type dummy && ip addr add 10.79.0.1/24 dev siwhole && "
-		       "ip link set siwhole up && ip neigh replace 10.79.0.9 lladdr 02:00:00:79:00:09 dev siwhole nud permanent && "
-		       "echo 4 > /proc/sys/net/ipv4/tcp_syn_retries && rdma link add siw_hole type siw netdev siwhole"), 0);
+	shell("ip link add siwhole address 02:00:00:79:00:01 type dummy");
+	shell("ip addr add 10.79.0.1/24 dev siwhole && ip link set siwhole up");
+	shell("ip neigh replace 10.79.0.9 lladdr 02:00:00:79:00:09 dev siwhole nud permanent");
+	shell("echo 4 > /proc/sys/net/ipv4/tcp_syn_retries");
+	shell("rdma link add siw_hole type siw netdev siwhole");
 	write_sysctl("connect_timeout", 3600 * 1000);
 	for (i = 0; i < N; i++) {
 		fds[i].fd = must(socket(e2e.family, SOCK_STREAM | SOCK_NONBLOCK, 0));
@@ -377,7 +379,8 @@ static void connects_into_black_hole(void)
 	for (i = 0; i < N; i++)
 		close(fds[i].fd);
 	wait_until(!counter("live_conns"));
-	must_be(system("rdma link delete siw_hole && ip link delete siwhole && echo 6 > /proc/sys/net/ipv4/tcp_syn_retries"), 0);
+	shell("rdma link delete siw_hole && ip link delete siwhole");
+	shell("echo 6 > /proc/sys/net/ipv4/tcp_syn_retries");
 }
 
 enum { OPS = 128 };

@@ -89,7 +89,7 @@ static void explain_no_device(const struct endpoint *ep,
 			NULL, 0, NI_NUMERICHOST))
 		snprintf(addr, sizeof(addr), "%s", ep->host);
 	if (is_loopback(list))
-		say("%s is the loopback address, and has no RDMA device: use the address of a network device that has one (see: rdma link, ip address)",
+		say("%s is the loopback address, which no RDMA device has (see: rdma link, ip address)",
 		    addr);
 	else if (remote)
 		say("no RDMA device can reach %s: %s (see: rdma link, ip route get %s)",

@@ -23,7 +23,7 @@ static void no_descriptor(void)
 	must_fail(exs_init(EXS_VERSION), EMFILE);
 }
 
-/* Each says what kept it from making the socket that it asks the module by. */
+/* Each says what kept it from asking the module, by the device or by a socket. */
 static void no_socket(void *arg)
 {
 	int err = *(int *)arg;
@@ -33,6 +33,7 @@ static void no_socket(void *arg)
 	/* provokes: exs_qcreate call EACCES EPERM ENFILE ENOMEM */
 	/* provokes: exs_mregister call EACCES EPERM ENFILE */
 	forbid_call(SYS_socket, err);
+	forbid_call(SYS_openat, err);
 	must_fail(exs_init(EXS_VERSION), err);
 	must_fail(exs_family(), err);
 	must_fail(exs_qcreate(1), err);
