@@ -41,7 +41,8 @@ static struct pair *pair_new(struct kunit *test, u8 socktype, u16 credits)
 {
 	struct exs_engine_config config = {
 		.ours = { .socktype = socktype, .credits = credits, .max_adverts = 4,
-			  .max_segs = EXS_WIRE_SEGS_MAX, .eager_space = 32768 },
+			  .max_segs = EXS_WIRE_SEGS_MAX, .recv_len = EXS_WIRE_BUF_LEN,
+			  .eager_space = 32768 },
 		.eager_max = EXS_WIRE_DATA_MAX,
 	};
 	struct pair *p = kunit_kzalloc(test, sizeof(*p), GFP_KERNEL);

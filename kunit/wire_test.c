@@ -13,6 +13,7 @@ static const struct exs_hello good_hello = {
 	.credits = 16,
 	.max_adverts = 16,
 	.max_segs = 64,
+	.recv_len = EXS_WIRE_BUF_LEN,
 	.eager_space = 32768,
 };
 
@@ -28,13 +29,15 @@ static void hello_round_trip(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, hello.credits, good_hello.credits);
 	KUNIT_EXPECT_EQ(test, hello.max_adverts, good_hello.max_adverts);
 	KUNIT_EXPECT_EQ(test, hello.max_segs, good_hello.max_segs);
+	KUNIT_EXPECT_EQ(test, hello.recv_len, good_hello.recv_len);
 	KUNIT_EXPECT_EQ(test, hello.eager_space, good_hello.eager_space);
+	KUNIT_EXPECT_EQ(test, hello.features, good_hello.features);
 }
 
 /* Little-endian, at fixed places, on every machine. */
 static void hello_bytes(struct kunit *test)
 {
-	static const u8 want[] = { 'E', 'X', 'S', '1', 1, 0, 2, 0, 16, 0, 16, 0, 64, 0 };
+	static const u8 want[] = { 'E', 'X', 'S', '1', 1, 0, 2, 0, 16, 0, 16, 0, 64, 0, 0, 4 };
 	u8 buf[EXS_WIRE_HELLO_LEN];
 
 	exs_wire_put_hello(buf, sizeof(buf), &good_hello);
@@ -54,6 +57,20 @@ static void hello_refused(struct kunit *test)
 		KUNIT_EXPECT_LT(test, exs_wire_get_hello(buf, i, &hello), 0);
 	buf[0] ^= 1;
 	KUNIT_EXPECT_LT(test, exs_wire_get_hello(buf, sizeof(buf), &hello), 0);
+}
+
+static void reject_round_trip(struct kunit *test)
+{
+	u8 buf[EXS_WIRE_REJECT_LEN];
+	int reason;
+
+	for (reason = 1; reason <= EXS_REJECT_MAX; reason++) {
+		KUNIT_ASSERT_EQ(test, exs_wire_put_reject(buf, sizeof(buf), reason),
+				EXS_WIRE_REJECT_LEN);
+		KUNIT_EXPECT_EQ(test, (int)exs_wire_get_reject(buf, sizeof(buf)), reason);
+	}
+	KUNIT_EXPECT_EQ(test, (int)exs_wire_get_reject(NULL, 0), (int)EXS_REJECT_NONE);
+	KUNIT_EXPECT_LT(test, exs_wire_put_reject(buf, sizeof(buf), EXS_REJECT_NONE), 0);
 }
 
 static void message_round_trip(struct kunit *test)
@@ -140,6 +157,7 @@ static struct kunit_case wire_cases[] = {
 	KUNIT_CASE(hello_round_trip),
 	KUNIT_CASE(hello_bytes),
 	KUNIT_CASE(hello_refused),
+	KUNIT_CASE(reject_round_trip),
 	KUNIT_CASE(message_round_trip),
 	KUNIT_CASE_SLOW(message_noise),
 	KUNIT_CASE(immediates),

@@ -144,6 +144,8 @@ void exs_conn_hello(const struct exs_conn *conn, struct exs_hello *hello)
 		.credits	= EXS_HELLO_CREDITS,
 		.max_adverts	= EXS_ADVERTS_MAX,
 		.max_segs	= EXS_HELD_SEGS_MAX,
+		.recv_len	= EXS_WIRE_BUF_LEN,
+		.features	= EXS_WIRE_FEATURES,
 		.eager_space	= conn->socktype == EXS_WIRE_SEQPACKET ?
 				  EXS_HELLO_EAGER_SPACE : 0,
 	};

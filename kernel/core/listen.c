@@ -95,28 +95,31 @@ static void exs_waiting_drop(struct exs_waiting *w)
 	kfree(w);
 }
 
-/* A place in the backlog, or why not. */
-static int exs_listen_reserve(struct exs_listen *listen)
+/* A place in the backlog; or @reason says why not. */
+static bool exs_listen_reserve(struct exs_listen *listen, enum exs_wire_reason *reason)
 {
 	const struct exs_net *xn = exs_net(sock_net(listen->sk));
-	int err = -ECONNREFUSED;
+	bool room = false;
 
 	spin_lock(&listen->lock);
 	if (!listen->open) {
-		;
+		*reason = EXS_REJECT_NONE;
 	} else if (listen->count >= listen->backlog) {
+		*reason = EXS_REJECT_BACKLOG;
 		exs_count(xn, reject_backlog, 1);
 	} else if (listen->half_open >= exs_sysctl(xn, max_half_open)) {
+		*reason = EXS_REJECT_LIMIT;
 		exs_count(xn, reject_half_open, 1);
 	} else if (exs_limit_reached(xn, EXS_LIMIT_CONNS, listen->user)) {
+		*reason = EXS_REJECT_LIMIT;
 		exs_count(xn, reject_limit, 1);
 	} else {
 		listen->count++;
 		listen->half_open++;
-		err = 0;
+		room = true;
 	}
 	spin_unlock(&listen->lock);
-	return err;
+	return room;
 }
 
 static void exs_listen_unreserve(struct exs_listen *listen)
@@ -143,31 +146,40 @@ static struct exs_waiting *exs_waiting_alloc(struct exs_listen *listen)
 	return w;
 }
 
-static bool exs_listen_wants(struct exs_listen *listen, const struct exs_hello *hello)
+static bool exs_listen_wants(struct exs_listen *listen, const struct exs_hello *hello,
+			     enum exs_wire_reason *reason)
 {
-	if (!exs_sysctl_cap(exs_net(sock_net(listen->sk)), enabled)) {
-		exs_count(exs_net(sock_net(listen->sk)), reject_disabled, 1);
+	const struct exs_net *xn = exs_net(sock_net(listen->sk));
+
+	if (!exs_sysctl_cap(xn, enabled)) {
+		*reason = EXS_REJECT_DISABLED;
+		exs_count(xn, reject_disabled, 1);
 		return false;
 	}
 	if (hello->socktype != exs_sk(listen->sk)->socktype) {
-		exs_count(exs_net(sock_net(listen->sk)), reject_hello, 1);
+		*reason = EXS_REJECT_SOCKTYPE;
+		exs_count(xn, reject_socktype, 1);
 		return false;
 	}
 	return true;
 }
 
 struct exs_conn *exs_listen_request(struct exs_listen *listen,
-				    const struct exs_hello *hello)
+				    const struct exs_hello *hello,
+				    enum exs_wire_reason *reason)
 {
 	struct exs_waiting *w;
 	struct exs_conn *conn;
 
-	if (!exs_listen_wants(listen, hello) || exs_listen_reserve(listen))
-		return ERR_PTR(-ECONNREFUSED);
+	if (!exs_listen_wants(listen, hello, reason) ||
+	    !exs_listen_reserve(listen, reason))
+		return NULL;
 	w = exs_waiting_alloc(listen);
 	if (!w) {
 		exs_listen_unreserve(listen);
-		return ERR_PTR(-ENOMEM);
+		exs_count(exs_net(sock_net(listen->sk)), reject_nomem, 1);
+		*reason = EXS_REJECT_LIMIT;
+		return NULL;
 	}
 	conn = w->conn;
 	exs_conn_get(conn);

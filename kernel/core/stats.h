@@ -62,9 +62,18 @@
 	X(accepts)		\
 	X(connect_refused)	\
 	X(connect_timeout)	\
+	X(refused_version)	\
+	X(refused_hello)	\
+	X(refused_socktype)	\
+	X(refused_backlog)	\
+	X(refused_limit)	\
+	X(refused_disabled)	\
 	X(reject_backlog)	\
 	X(reject_half_open)	\
 	X(reject_hello)		\
+	X(reject_version)	\
+	X(reject_socktype)	\
+	X(reject_nomem)		\
 	X(reject_limit)		\
 	X(reject_disabled)	\
 	X(handshake_timeout)	\

@@ -20,6 +20,10 @@
  *    that all arrived. Where a transport does not tell (config.confirm), a CREDIT
  *    is sent when every receive is posted again after FIN came; once, or two that
  *    have both sent FIN would exchange them for ever.
+ * 8. A CREDIT may say that there are more receives from now on: then they are
+ *    posted, and the peer has as many credits more. Or fewer: but only credits that
+ *    are owed can be kept back, as the peer may be spending the others; they count
+ *    as returned.
  *
  * What every message goes through stands in private.h, to be inlined.
  */
@@ -28,6 +32,7 @@
 void exs_credit_init(struct exs_engine *e)
 {
 	e->credits.total = e->config.ours.credits;
+	e->credits.wanted = e->credits.total;
 	e->credits.granted = e->credits.total;
 	e->credits.peer_total = e->config.peer.credits;
 	e->credits.have = e->credits.peer_total;
@@ -63,6 +68,63 @@ void exs_engine_reposted(struct exs_engine *e)
 		return;
 	e->credits.fin_told = true;
 	e->credits.greet = true;
+}
+
+void exs_engine_resize(struct exs_engine *e, u32 n)
+{
+	n = max_t(u32, n, EXS_WIRE_CREDITS_MIN);
+	e->credits.wanted = min_t(u32, n, EXS_WIRE_CREDITS_MAX);
+}
+
+/* Rule 8: worth a CREDIT of its own. */
+bool exs_credit_resize_due(const struct exs_engine *e)
+{
+	const struct exs_credits *c = &e->credits;
+
+	if (c->wanted == c->total || !exs_credit_for_control(e))
+		return false;
+	return c->wanted > c->total || c->owed >= c->total - c->wanted ||
+	       !exs_rule(SHRINK_OWED);
+}
+
+/* Rule 8: a CREDIT goes. Return: what it says of it. */
+u32 exs_credit_resize(struct exs_engine *e)
+{
+	struct exs_credits *c = &e->credits;
+	u16 kept;
+
+	if (c->wanted == c->total || !exs_credit_for_control(e))
+		return 0;
+	if (c->wanted > c->total) {
+		c->granted += c->wanted - c->total;
+		c->total = c->wanted;
+		return c->total;
+	}
+	kept = min_t(u16, c->owed, c->total - c->wanted);
+	c->owed -= kept;
+	c->total = exs_rule(SHRINK_OWED) ? c->total - kept : c->wanted;
+	return kept || !exs_rule(SHRINK_OWED) ? c->total : 0;
+}
+
+/* Rule 8: the peer says so. */
+int exs_credit_resized(struct exs_engine *e, u32 n)
+{
+	struct exs_credits *c = &e->credits;
+	u16 kept;
+
+	if (n < EXS_WIRE_CREDITS_MIN || n > EXS_WIRE_CREDITS_MAX)
+		return -EPROTO;
+	if (n >= c->peer_total) {
+		c->have += n - c->peer_total;
+		c->peer_total = n;
+		return 0;
+	}
+	kept = c->peer_total - n;
+	if (kept > c->peer_total - c->have)
+		return -EPROTO;
+	c->peer_total = n;
+	c->fin_left -= min(kept, c->fin_left);
+	return 0;
 }
 
 void exs_engine_greet(struct exs_engine *e)

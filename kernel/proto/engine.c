@@ -193,10 +193,15 @@ static bool tx_answer(struct exs_engine *e, struct exs_tx *tx)
 
 static bool tx_credit(struct exs_engine *e, struct exs_tx *tx)
 {
-	if (!exs_credit_due(e))
+	u32 total;
+
+	if (!exs_credit_due(e) && !exs_credit_resize_due(e))
 		return false;
 	e->stats.credits_sent++;
-	return exs_tx_message(e, tx, EXS_MSG_CREDIT);
+	total = exs_credit_resize(e);
+	exs_tx_message(e, tx, EXS_MSG_CREDIT);
+	tx->msg.a = total;
+	return true;
 }
 
 /* It is wanted: the last thing of all to be sent, but for what the receiver in us says. */
@@ -234,10 +239,10 @@ bool exs_engine_next_tx(struct exs_engine *e, u32 max, struct exs_tx *tx)
 
 /* ---- arrival ---- */
 
-int exs_rx_ignore(struct exs_engine *e, const struct exs_msg *msg,
+int exs_rx_credit(struct exs_engine *e, const struct exs_msg *msg,
 		  struct exs_rcv **rcv)
 {
-	return 0;
+	return msg->a ? exs_credit_resized(e, msg->a) : 0;
 }
 
 exs_hot

@@ -174,7 +174,8 @@ struct exs_credits {
 	u16 have;	/* messages that the peer can still take       */
 	u16 owed;	/* receives reposted, not yet told             */
 	u16 granted;	/* messages that the peer may still send us    */
-	u16 total;	/* N of our own receive queue                  */
+	u16 total;	/* N of our own receive queue, as told         */
+	u16 wanted;	/* ... and to be told                          */
 	u16 peer_total;
 	u16 fin_left;	/* to come back until FIN's own has            */
 	bool greet;	/* send a CREDIT though none is due            */
@@ -446,6 +447,22 @@ int exs_engine_rx_imm(struct exs_engine *e, u32 imm);
 
 /** exs_engine_reposted() - the receive that a message used is posted again */
 void exs_engine_reposted(struct exs_engine *e);
+
+/**
+ * exs_engine_resize() - have the peer know of more receives, or fewer
+ * @e: the engine
+ * @n: how many there are to be; EXS_WIRE_CREDITS_MIN to EXS_WIRE_CREDITS_MAX count
+ *
+ * More: they must be posted. Fewer: credits are kept back as receives are posted
+ * again; what may be left out of the queue is said by exs_engine_credits().
+ */
+void exs_engine_resize(struct exs_engine *e, u32 n);
+
+/* Receives that the peer has been told of: so many must be posted. */
+static inline u32 exs_engine_credits(const struct exs_engine *e)
+{
+	return e->credits.total;
+}
 
 /**
  * exs_engine_greet() - make the next tx a CREDIT, though none is due

@@ -19,6 +19,7 @@ enum exs_rule {
 	EXS_RULE_CREDIT_BATCH,	/* CREDIT waits for several owed            */
 	EXS_RULE_CONFIRM,	/* FIN's credit does not wait for others    */
 	EXS_RULE_CONFIRM_ONCE,	/* ... but those after it do                */
+	EXS_RULE_SHRINK_OWED,	/* only what is owed can be kept back       */
 	/* stream.c: sender */
 	EXS_RULE_POSITION,	/* a first advert must match the position   */
 	EXS_RULE_WHOLE_PHASE,	/* one that does not voids its whole phase  */
@@ -90,7 +91,7 @@ extern const struct exs_engine_ops exs_message_ops;
 /* engine.c */
 bool exs_tx_message(struct exs_engine *e, struct exs_tx *tx, u8 type);
 bool exs_tx_fin(struct exs_engine *e, struct exs_tx *tx);
-int exs_rx_ignore(struct exs_engine *e, const struct exs_msg *msg,
+int exs_rx_credit(struct exs_engine *e, const struct exs_msg *msg,
 		  struct exs_rcv **rcv);
 void exs_snd_end(struct exs_engine *e, struct exs_snd *snd, int err);
 bool exs_stalled(bool *stalled, u64 *count);
@@ -176,6 +177,9 @@ static inline int exs_credit_returned(struct exs_engine *e, u16 n)
 }
 
 void exs_credit_await_fin(struct exs_engine *e);
+bool exs_credit_resize_due(const struct exs_engine *e);
+u32 exs_credit_resize(struct exs_engine *e);
+int exs_credit_resized(struct exs_engine *e, u32 n);
 
 /* held.c: the peer's adverts, and transfers */
 int exs_held_push(struct exs_engine *e, const struct exs_msg *msg);

@@ -8,7 +8,7 @@
  */
 #include "wire.h"
 
-/* Hello: offsets of its fields; the bytes behind them are zero. */
+/* Hello: offsets of its fields; bytes between and behind them are zero, and ignored. */
 enum {
 	HELLO_MAGIC	= 0,
 	HELLO_VERSION	= 4,
@@ -16,8 +16,17 @@ enum {
 	HELLO_CREDITS	= 8,
 	HELLO_ADVERTS	= 10,
 	HELLO_SEGS	= 12,
+	HELLO_RECV	= 14,
 	HELLO_EAGER	= 16,
-	HELLO_END	= 20,
+	HELLO_FEATURES	= 20,
+};
+
+/* Reject: likewise. */
+enum {
+	REJECT_MAGIC	= 0,
+	REJECT_OLDEST	= 4,
+	REJECT_NEWEST	= 6,
+	REJECT_REASON	= 8,
 };
 
 /* Message: offsets of the header's fields, then of a segment's. */
@@ -47,7 +56,7 @@ enum {
 };
 
 static const u8 exs_msg_uses[EXS_MSG_MAX + 1] = {
-	[EXS_MSG_CREDIT]	= 0,
+	[EXS_MSG_CREDIT]	= USES_A,
 	[EXS_MSG_ADVERT]	= USES_A | USES_B | USES_C | USES_SEGS | USES_FLAGS,
 	[EXS_MSG_REVOKE]	= USES_A,
 	[EXS_MSG_ANSWER]	= USES_A | USES_B,
@@ -104,16 +113,6 @@ static inline u64 get64(const u8 *p)
 	return le64_to_cpu(le);
 }
 
-static bool all_zero(const u8 *p, u32 len)
-{
-	u32 i;
-
-	for (i = 0; i < len; i++)
-		if (p[i])
-			return false;
-	return true;
-}
-
 static bool hello_valid(const struct exs_hello *hello)
 {
 	if (hello->socktype != EXS_WIRE_STREAM &&
@@ -122,12 +121,15 @@ static bool hello_valid(const struct exs_hello *hello)
 	if (hello->credits < EXS_WIRE_CREDITS_MIN ||
 	    hello->credits > EXS_WIRE_CREDITS_MAX)
 		return false;
-	if (!hello->max_adverts || hello->max_segs < EXS_WIRE_SEGS_MAX)
+	if (!hello->max_adverts || hello->max_segs < EXS_WIRE_SEGS_MAX ||
+	    hello->recv_len < EXS_WIRE_BUF_LEN)
 		return false;
 	if (hello->eager_space > EXS_WIRE_EAGER_MAX)
 		return false;
+	/* The longest eager message must fit. */
 	return hello->socktype == EXS_WIRE_STREAM ||
-	       hello->eager_space >= EXS_WIRE_EAGER_MIN;
+	       hello->eager_space >= (u32)hello->recv_len - EXS_WIRE_HDR_LEN +
+				     EXS_EAGER_OVERHEAD;
 }
 
 /**
@@ -154,7 +156,9 @@ int exs_wire_put_hello(void *buf, u32 size, const struct exs_hello *hello)
 	put16(p + HELLO_CREDITS, hello->credits);
 	put16(p + HELLO_ADVERTS, hello->max_adverts);
 	put16(p + HELLO_SEGS, hello->max_segs);
+	put16(p + HELLO_RECV, hello->recv_len);
 	put32(p + HELLO_EAGER, hello->eager_space);
+	put32(p + HELLO_FEATURES, hello->features);
 	return EXS_WIRE_HELLO_LEN;
 }
 
@@ -164,7 +168,8 @@ int exs_wire_put_hello(void *buf, u32 size, const struct exs_hello *hello)
  * @size: its length; the CM pads it, so what follows the hello is ignored
  * @hello: filled in
  *
- * Return: 0, -EMSGSIZE or -EINVAL
+ * Return: 0, -EMSGSIZE, -EINVAL, or -EPROTONOSUPPORT: a version that we do not speak,
+ * of which nothing else is known
  */
 int exs_wire_get_hello(const void *buf, u32 size, struct exs_hello *hello)
 {
@@ -172,19 +177,62 @@ int exs_wire_get_hello(const void *buf, u32 size, struct exs_hello *hello)
 
 	if (size < EXS_WIRE_HELLO_LEN)
 		return -EMSGSIZE;
-	if (get32(p + HELLO_MAGIC) != EXS_WIRE_MAGIC ||
-	    get16(p + HELLO_VERSION) != EXS_WIRE_VERSION)
+	if (get32(p + HELLO_MAGIC) != EXS_WIRE_MAGIC)
 		return -EINVAL;
-	if (p[HELLO_SOCKTYPE + 1] || get16(p + HELLO_SEGS + 2) ||
-	    !all_zero(p + HELLO_END, EXS_WIRE_HELLO_LEN - HELLO_END))
-		return -EINVAL;
+	if (get16(p + HELLO_VERSION) != EXS_WIRE_VERSION)
+		return -EPROTONOSUPPORT;
 
 	hello->socktype = p[HELLO_SOCKTYPE];
 	hello->credits = get16(p + HELLO_CREDITS);
 	hello->max_adverts = get16(p + HELLO_ADVERTS);
 	hello->max_segs = get16(p + HELLO_SEGS);
+	hello->recv_len = get16(p + HELLO_RECV);
 	hello->eager_space = get32(p + HELLO_EAGER);
+	hello->features = get32(p + HELLO_FEATURES);
 	return hello_valid(hello) ? 0 : -EINVAL;
+}
+
+/**
+ * exs_wire_put_reject() - write why a request is rejected, and what we speak
+ * @buf: where to
+ * @size: room there
+ * @reason: why, not EXS_REJECT_NONE
+ *
+ * Return: EXS_WIRE_REJECT_LEN, -EMSGSIZE or -EINVAL
+ */
+int exs_wire_put_reject(void *buf, u32 size, enum exs_wire_reason reason)
+{
+	u8 *p = buf;
+
+	if (size < EXS_WIRE_REJECT_LEN)
+		return -EMSGSIZE;
+	if (reason <= EXS_REJECT_NONE || reason > EXS_REJECT_MAX)
+		return -EINVAL;
+
+	memset(p, 0, EXS_WIRE_REJECT_LEN);
+	put32(p + REJECT_MAGIC, EXS_WIRE_REJECT_MAGIC);
+	put16(p + REJECT_OLDEST, EXS_WIRE_VERSION);
+	put16(p + REJECT_NEWEST, EXS_WIRE_VERSION);
+	p[REJECT_REASON] = reason;
+	return EXS_WIRE_REJECT_LEN;
+}
+
+/**
+ * exs_wire_get_reject() - why the peer rejected us
+ * @buf: the CM's private data
+ * @size: its length, with what the CM pads it by
+ *
+ * Return: a reason that we know, or EXS_REJECT_NONE
+ */
+enum exs_wire_reason exs_wire_get_reject(const void *buf, u32 size)
+{
+	const u8 *p = buf;
+
+	if (size < EXS_WIRE_REJECT_LEN ||
+	    get32(p + REJECT_MAGIC) != EXS_WIRE_REJECT_MAGIC ||
+	    p[REJECT_REASON] > EXS_REJECT_MAX)
+		return EXS_REJECT_NONE;
+	return p[REJECT_REASON];
 }
 
 static bool seg_valid(const struct exs_seg *seg)

@@ -15,15 +15,17 @@
 #include "env.h"
 
 #define EXS_WIRE_MAGIC		0x31535845u	/* "EXS1" */
+#define EXS_WIRE_REJECT_MAGIC	0x52535845u	/* "EXSR" */
 #define EXS_WIRE_VERSION	1
 #define EXS_WIRE_HDR_LEN	16
 #define EXS_WIRE_SEG_LEN	16
-#define EXS_WIRE_BUF_LEN	1024	/* size of every posted receive */
+#define EXS_WIRE_BUF_LEN	1024	/* our receives; nobody's are shorter */
 #define EXS_WIRE_DATA_MAX	(EXS_WIRE_BUF_LEN - EXS_WIRE_HDR_LEN)
 #define EXS_WIRE_SEGS_MAX	32	/* segments in one advert or ring */
 #define EXS_WIRE_CREDITS_MIN	4
 #define EXS_WIRE_CREDITS_MAX	1024
 #define EXS_WIRE_HELLO_LEN	32	/* at most 56: what a REQ has left */
+#define EXS_WIRE_REJECT_LEN	16
 
 /* The largest message of SOCK_SEQPACKET; longer ones are EMSGSIZE. */
 #define EXS_MESSAGE_MAX		(8u << 20)
@@ -52,19 +54,41 @@ enum exs_wire_socktype {
  * @max_adverts: adverts the speaker can hold
  * @max_segs: segments the speaker can hold, over all its adverts; at least
  *	EXS_WIRE_SEGS_MAX, so that one advert of any shape always fits
+ * @recv_len: length of the speaker's receives, and so of the longest message that
+ *	it can take: at least EXS_WIRE_BUF_LEN
  * @eager_space: bytes of unread eager messages the speaker will hold (seqpacket)
+ * @features: EXS_WIRE_F_*; those that both offer are in force. One who does not know
+ *	a bit does not offer it.
  */
 struct exs_hello {
 	u8 socktype;
 	u16 credits;
 	u16 max_adverts;
 	u16 max_segs;
+	u16 recv_len;
 	u32 eager_space;
+	u32 features;
+};
+
+/* What we know of, and offer: nothing yet. */
+#define EXS_WIRE_FEATURES	0u
+
+/* Why a request is rejected. Of one without a reason nobody said anything. */
+enum exs_wire_reason {
+	EXS_REJECT_NONE		= 0,
+	EXS_REJECT_VERSION	= 1,	/* the hello's is not spoken           */
+	EXS_REJECT_MALFORMED	= 2,	/* no hello, or an impossible value    */
+	EXS_REJECT_SOCKTYPE	= 3,	/* the listener has the other one      */
+	EXS_REJECT_BACKLOG	= 4,	/* is full                             */
+	EXS_REJECT_LIMIT	= 5,	/* the listener's, or memory           */
+	EXS_REJECT_DISABLED	= 6,	/* by the administrator                */
+	EXS_REJECT_MAX		= EXS_REJECT_DISABLED,
 };
 
 /* Message types. @a, @b, @c of the header are named per type. */
 enum exs_msg_type {
-	EXS_MSG_CREDIT	= 1,	/* nothing but the credits of every header     */
+	EXS_MSG_CREDIT	= 1,	/* the credits of every header; a: how many
+				 * there are from now on, 0: as before         */
 	EXS_MSG_ADVERT	= 2,	/* a: phase or number, b: position, c: space   */
 	EXS_MSG_REVOKE	= 3,	/* a: phase                                    */
 	EXS_MSG_ANSWER	= 4,	/* a: phase, b: sender's position or number    */
@@ -174,11 +198,14 @@ static inline u32 exs_imm_with_credits(u32 imm, u32 credits)
 
 /*
  * Each put returns the bytes written, each get 0; or -EINVAL (malformed),
- * -EMSGSIZE (does not fit). Any context. What get accepts, put writes again
- * bit by bit: there is one encoding of everything.
+ * -EMSGSIZE (does not fit). Any context. Of messages, what get accepts, put writes
+ * again bit by bit: there is one encoding of everything.
  */
 int exs_wire_put_hello(void *buf, u32 size, const struct exs_hello *hello);
 int exs_wire_get_hello(const void *buf, u32 size, struct exs_hello *hello);
+
+int exs_wire_put_reject(void *buf, u32 size, enum exs_wire_reason reason);
+enum exs_wire_reason exs_wire_get_reject(const void *buf, u32 size);
 
 /* What exs_wire_put_msg() is going to write. */
 static inline u32 exs_wire_msg_len(const struct exs_msg *msg)

@@ -11,6 +11,8 @@
 #include <linux/socket.h>
 #include <net/net_namespace.h>
 
+#include "../proto/wire.h"
+
 /* The largest ring that every device can describe to a peer. */
 #define EXS_VERBS_RING_MAX	SZ_2M
 
@@ -18,7 +20,6 @@
 #define EXS_VERBS_INLINE_MAX	256
 
 struct exs_conn;
-struct exs_hello;
 struct exs_listen;
 struct exs_verbs_listener;
 
@@ -69,10 +70,11 @@ int exs_verbs_listen(struct exs_verbs_listener *l, int backlog,
 /* A request arrived, in a CM handler (sleeps, but must not call rdma_cm or
  * take lock_sock): reserves a place in the backlog.
  * Return: a new connection in CONNECTING with one reference for the endpoint,
- * or ERR_PTR (-ECONNREFUSED: reject).
+ * or NULL: reject, for @reason.
  */
 struct exs_conn *exs_listen_request(struct exs_listen *listen,
-				    const struct exs_hello *hello);
+				    const struct exs_hello *hello,
+				    enum exs_wire_reason *reason);
 
 /* That connection was established (after exs_conn_established()): the
  * listener queues it for accept(). Takes a reference of its own.

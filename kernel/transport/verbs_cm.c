@@ -48,11 +48,42 @@ static int exs_verbs_errno(int err)
 	}
 }
 
-static int exs_verbs_reject_errno(struct exs_verbs_ep *v, int reason)
+/* What the listener said, or -ECONNREFUSED. */
+static int exs_verbs_refused_errno(struct exs_verbs_ep *v,
+				   const struct rdma_conn_param *param)
 {
-	if (v->iwarp || reason < 0)
+	struct exs_net *xn = v->ep.conn->xn;
+
+	switch (exs_wire_get_reject(param->private_data, param->private_data_len)) {
+	case EXS_REJECT_VERSION:
+		exs_count(xn, refused_version, 1);
+		return -EPROTONOSUPPORT;
+	case EXS_REJECT_MALFORMED:
+		exs_count(xn, refused_hello, 1);
+		return -EPROTO;
+	case EXS_REJECT_SOCKTYPE:
+		exs_count(xn, refused_socktype, 1);
+		return -EPROTOTYPE;
+	case EXS_REJECT_BACKLOG:
+		exs_count(xn, refused_backlog, 1);
 		return -ECONNREFUSED;
-	switch (reason) {
+	case EXS_REJECT_LIMIT:
+		exs_count(xn, refused_limit, 1);
+		return -ECONNREFUSED;
+	case EXS_REJECT_DISABLED:
+		exs_count(xn, refused_disabled, 1);
+		return -ECONNREFUSED;
+	default:
+		return -ECONNREFUSED;
+	}
+}
+
+/* @ev: a reject. What the CM itself says has no private data of a listener's. */
+static int exs_verbs_reject_errno(struct exs_verbs_ep *v, const struct rdma_cm_event *ev)
+{
+	if (v->iwarp || ev->status == IB_CM_REJ_CONSUMER_DEFINED)
+		return exs_verbs_refused_errno(v, &ev->param.conn);
+	switch (ev->status) {
 	case IB_CM_REJ_TIMEOUT:
 		return -ETIMEDOUT;
 	case IB_CM_REJ_STALE_CONN:
@@ -439,13 +470,13 @@ static void exs_verbs_peer_gone(struct exs_verbs_ep *v)
  * overtakes that message, its answer would still be repeated for a minute, and
  * destroying the identifier would wait for that.)
  */
-static void exs_verbs_rejected(struct exs_verbs_ep *v, int reason)
+static void exs_verbs_rejected(struct exs_verbs_ep *v, const struct rdma_cm_event *ev)
 {
 	exs_verbs_peer_gone(v);
 	if (exs_verbs_is(v, EXS_VERBS_OPEN) || v->greeted)
 		exs_verbs_note_lost(v, 0);
 	else
-		exs_conn_lost(v->ep.conn, -exs_verbs_reject_errno(v, reason));
+		exs_conn_lost(v->ep.conn, -exs_verbs_reject_errno(v, ev));
 }
 
 /* A connection's identifier: what the CM says. Under its handler_mutex. */
@@ -472,7 +503,7 @@ int exs_verbs_conn_event(struct rdma_cm_id *id, struct rdma_cm_event *ev)
 		exs_conn_lost(conn, EHOSTUNREACH);
 		break;
 	case RDMA_CM_EVENT_REJECTED:
-		exs_verbs_rejected(v, ev->status);
+		exs_verbs_rejected(v, ev);
 		break;
 	case RDMA_CM_EVENT_UNREACHABLE:
 		exs_conn_lost(conn, ETIMEDOUT);

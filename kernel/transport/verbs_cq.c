@@ -267,6 +267,9 @@ static void exs_verbs_report_failed(struct exs_verbs_ep *v)
 	spin_lock(&conn->lock);
 	err = v->fail;
 	spin_unlock(&conn->lock);
+	/* A request that is rejected: the CM ends the queue pair before it says why. */
+	if (!err && exs_verbs_is(v, EXS_VERBS_ACTIVE) && !exs_verbs_is(v, EXS_VERBS_OPEN))
+		return;
 	exs_conn_lost(conn, err);
 }
 

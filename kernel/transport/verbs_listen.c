@@ -160,34 +160,56 @@ static struct exs_verbs_ep *exs_verbs_adopt(struct exs_verbs_listener *l,
 	return v;
 }
 
-static int exs_verbs_refuse(struct rdma_cm_id *id)
+static int exs_verbs_refuse(struct rdma_cm_id *id, enum exs_wire_reason reason)
 {
-	rdma_reject(id, NULL, 0, IB_CM_REJ_CONSUMER_DEFINED);
+	u8 why[EXS_WIRE_REJECT_LEN];
+	int len = exs_wire_put_reject(why, sizeof(why), reason);
+
+	/* Nobody listens any more: that needs no words. */
+	rdma_reject(id, why, max(len, 0), IB_CM_REJ_CONSUMER_DEFINED);
 	/* Not zero: the CM destroys the identifier. */
 	return -ECONNREFUSED;
+}
+
+/* The hello of a request, or why it is none. */
+static enum exs_wire_reason exs_verbs_hello(const struct exs_verbs_listener *l,
+					    const struct rdma_conn_param *param,
+					    struct exs_hello *hello)
+{
+	switch (exs_wire_get_hello(param->private_data, param->private_data_len, hello)) {
+	case 0:
+		return EXS_REJECT_NONE;
+	case -EPROTONOSUPPORT:
+		exs_count(exs_net(l->net), reject_version, 1);
+		return EXS_REJECT_VERSION;
+	default:
+		exs_count(exs_net(l->net), reject_hello, 1);
+		return EXS_REJECT_MALFORMED;
+	}
 }
 
 /* A request came, under the handler_mutex of @id and of the listener. */
 static int exs_verbs_request(struct exs_verbs_listener *l, struct rdma_cm_id *id,
 			     const struct rdma_conn_param *param)
 {
+	enum exs_wire_reason reason;
 	struct exs_verbs_ep *v;
 	struct exs_hello hello;
 	struct exs_conn *conn;
 
 	id->context = NULL;
-	if (exs_wire_get_hello(param->private_data, param->private_data_len, &hello)) {
-		exs_count(exs_net(l->net), reject_hello, 1);
-		return exs_verbs_refuse(id);
-	}
-	conn = exs_listen_request(l->listen, &hello);
-	if (IS_ERR(conn))
-		return exs_verbs_refuse(id);
+	reason = exs_verbs_hello(l, param, &hello);
+	if (reason)
+		return exs_verbs_refuse(id, reason);
+	conn = exs_listen_request(l->listen, &hello, &reason);
+	if (!conn)
+		return exs_verbs_refuse(id, reason);
 	v = exs_verbs_adopt(l, id, conn, &hello);
 	if (!v) {
 		exs_listen_failed(l->listen, conn);
 		exs_conn_put(conn);
-		return exs_verbs_refuse(id);
+		exs_count(exs_net(l->net), reject_nomem, 1);
+		return exs_verbs_refuse(id, EXS_REJECT_LIMIT);
 	}
 	queue_delayed_work(exs_verbs_wq, &v->timer,
 			   msecs_to_jiffies(exs_sysctl(conn->xn, handshake_timeout)));

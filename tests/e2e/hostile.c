@@ -40,15 +40,21 @@ static void scene_open(struct scene *s)
 }
 
 /* The peer is connected, has greeted, and was accepted. */
-static void attach(struct scene *s)
+static void attach_with(struct scene *s, const void *hello, int len)
 {
-	struct hello hello = good_hello();
 	struct message greeting = { .type = CREDIT };
 
-	must_be(raw_connect(&s->r, &s->at, &hello, sizeof(hello)), RDMA_CM_EVENT_ESTABLISHED);
+	must_be(raw_connect(&s->r, &s->at, hello, len), RDMA_CM_EVENT_ESTABLISHED);
 	raw_say(&s->r, &greeting);
 	wait_io(s->lfd, POLLIN);
 	s->fd = must(accept(s->lfd, NULL, NULL));
+}
+
+static void attach(struct scene *s)
+{
+	struct hello hello = good_hello();
+
+	attach_with(s, &hello, sizeof(hello));
 }
 
 /* The victim's connection is over, with an error that says so. */
@@ -70,22 +76,29 @@ static void detach(struct scene *s)
 
 /* -- hello */
 
-static void bad_hello(struct scene *s, const struct hello *hello, int len, const char *what)
+/* It is refused, counted, and told why. */
+static void bad_hello(struct scene *s, const struct hello *hello, int len, int reason,
+		      const char *what)
 {
-	long before = delta("reject_hello");
+	static const char * const counters[] = {
+		[R_VERSION] = "reject_version", [R_MALFORMED] = "reject_hello", [R_SOCKTYPE] = "reject_socktype",
+	};
+	long before = delta(counters[reason]);
 	int event = raw_connect(&s->r, &s->at, hello, len);
+	struct reject why = good_reject(reason);
 
 	check(event == RDMA_CM_EVENT_REJECTED, "%s: %s", what, rdma_event_str(event));
-	check(delta("reject_hello") == before + 1, "%s: reject_hello did not rise", what);
+	check(delta(counters[reason]) == before + 1, "%s: %s did not rise", what, counters[reason]);
+	check(!memcmp(&s->r.why, &why, sizeof(why)), "%s: told reason %d", what, s->r.why.reason);
 	raw_close(&s->r);
 }
 
-#define BAD_HELLO(s, change)						\
+#define BAD_HELLO(s, reason, change)					\
 	do {								\
 		struct hello h = good_hello();				\
 									\
 		change;							\
-		bad_hello(s, &h, sizeof(h), #change);			\
+		bad_hello(s, &h, sizeof(h), reason, #change);		\
 	} while (0)
 
 static void bad_hellos(void)
@@ -94,28 +107,47 @@ static void bad_hellos(void)
 	struct scene s;
 
 	scene_open(&s);
-	bad_hello(&s, NULL, 0, "no hello");
-	BAD_HELLO(&s, h.magic ^= 1);
-	BAD_HELLO(&s, h.magic = 0);
-	BAD_HELLO(&s, h.version = htole16(0));
-	BAD_HELLO(&s, h.version = htole16(2));
-	BAD_HELLO(&s, h.type = 0);
-	BAD_HELLO(&s, h.type = 3);
-	BAD_HELLO(&s, h.type = 3 - h.type);
-	BAD_HELLO(&s, h.pad = 1);
-	BAD_HELLO(&s, h.pad2 = 1);
-	BAD_HELLO(&s, h.rest[2] = 1);
-	BAD_HELLO(&s, h.credits = 0);
-	BAD_HELLO(&s, h.credits = htole16(3));
-	BAD_HELLO(&s, h.credits = htole16(1025));
-	BAD_HELLO(&s, h.adverts = 0);
-	BAD_HELLO(&s, h.segs = htole16(31));
-	BAD_HELLO(&s, h.eager = htole32(0x80000000));
+	bad_hello(&s, NULL, 0, R_MALFORMED, "no hello");
+	BAD_HELLO(&s, R_MALFORMED, h.magic ^= 1);
+	BAD_HELLO(&s, R_MALFORMED, h.magic = 0);
+	BAD_HELLO(&s, R_VERSION, h.version = htole16(0));
+	BAD_HELLO(&s, R_VERSION, h.version = htole16(2));
+	BAD_HELLO(&s, R_MALFORMED, h.type = 0);
+	BAD_HELLO(&s, R_MALFORMED, h.type = 3);
+	BAD_HELLO(&s, R_SOCKTYPE, h.type = 3 - h.type; h.eager = htole32(32768));
+	BAD_HELLO(&s, R_MALFORMED, h.recv_len = 0);
+	BAD_HELLO(&s, R_MALFORMED, h.recv_len = htole16(MESSAGE_LEN - 1));
+	BAD_HELLO(&s, R_MALFORMED, h.credits = 0);
+	BAD_HELLO(&s, R_MALFORMED, h.credits = htole16(3));
+	BAD_HELLO(&s, R_MALFORMED, h.credits = htole16(1025));
+	BAD_HELLO(&s, R_MALFORMED, h.adverts = 0);
+	BAD_HELLO(&s, R_MALFORMED, h.segs = htole16(31));
+	BAD_HELLO(&s, R_MALFORMED, h.eager = htole32(0x80000000));
 	/* The CM fills up with zeros. */
-	bad_hello(&s, &hello, 12, "part of a hello");
+	bad_hello(&s, &hello, 12, R_MALFORMED, "part of a hello");
 	must_be(delta("live_conns"), 2);
 	neighbour_lives(&s);
 	attach(&s);
+}
+
+/* What a later version may say is not looked at: features and fields that nobody knows. */
+static void later_hello(void)
+{
+	struct { struct hello h; char more[24]; } later = { .h = good_hello() };
+	struct message m;
+	struct scene s;
+
+	later.h.pad = 0xff;
+	later.h.features = htole32(0x80000000);
+	later.h.recv_len = htole16(4096);
+	memset(later.h.rest, 0xff, sizeof(later.h.rest));
+	memset(later.more, 0xff, sizeof(later.more));
+	scene_open(&s);
+	attach_with(&s, &later, sizeof(later));
+	must(send(s.fd, "x", 1, 0));
+	raw_hear(&s.r, e2e.seq ? EAGER : REQUEST, &m);
+	detach(&s);
+	neighbour_lives(&s);
 }
 
 /* A server whose answer is no hello: connect(2) fails, the program is told. */
@@ -194,21 +226,51 @@ static void never_answers(void)
 	raw_close(&l);
 }
 
-static void rejects(void)
+/* provokes: exs_connect event EPROTONOSUPPORT; exs_connect event EPROTOTYPE */
+static void rejected(const void *why, int len, int err)
 {
+	exs_qhandle_t q = queue_new(1);
 	int fd = new_socket();
 	struct raw l, r;
 	union address at;
 
 	raw_listen(&l, &at);
-	set_nonblock(fd, true);
-	must_fail(connect(fd, &at.sa, address_len(&at)), EINPROGRESS);
+	must(exs_connect(fd, &at.sa, address_len(&at), 0, q, 1));
 	raw_take_request(&l, &r);
-	raw_reject(&r);
-	wait_io(fd, POLLERR);
-	must_be(so_error(fd), ECONNREFUSED);
+	raw_reject(&r, why, len);
+	event_is(q, EXS_EVT_CONNECT, 1, err, 0);
 	raw_close(&r);
 	raw_close(&l);
+	close(fd);
+	exs_qdelete(q);
+}
+
+static void rejected_for(int reason, int err, const char *counter)
+{
+	struct reject why = good_reject(reason);
+
+	rejected(&why, sizeof(why), err);
+	check(!counter || delta(counter) == 1, "%s rose by %ld", counter, delta(counter));
+}
+
+static void rejects(void)
+{
+	struct hello hello = good_hello();
+	struct reject why = good_reject(R_VERSION);
+
+	rejected(NULL, 0, ECONNREFUSED);
+	rejected("no", 2, ECONNREFUSED);
+	rejected(&hello, sizeof(hello), ECONNREFUSED);
+	rejected(&why, 8, ECONNREFUSED);
+	rejected_for(R_VERSION, EPROTONOSUPPORT, "refused_version");
+	rejected_for(R_MALFORMED, EPROTO, "refused_hello");
+	rejected_for(R_SOCKTYPE, EPROTOTYPE, "refused_socktype");
+	rejected_for(R_BACKLOG, ECONNREFUSED, "refused_backlog");
+	rejected_for(R_LIMIT, ECONNREFUSED, "refused_limit");
+	rejected_for(R_DISABLED, ECONNREFUSED, "refused_disabled");
+	/* Of a later version. */
+	rejected_for(255, ECONNREFUSED, NULL);
+	must_be(delta("connect_refused"), 8);
 }
 
 /* It gets our answer and never confirms it: its place in the backlog comes back. */
@@ -1024,6 +1086,7 @@ static void at_random(void)
 
 static const struct e2e_case cases[] = {
 	{ "bad_hellos", bad_hellos, .on = ON_PEERS, .needs = NEEDS_ONE },
+	{ "later_hello", later_hello, .on = ON_PEERS, .needs = NEEDS_ONE },
 	{ "bad_answers", bad_answers, .on = ON_PEERS, .needs = NEEDS_ONE },
 	{ "bad_answer_event", bad_answer_event, .on = ON_PEERS, .needs = NEEDS_ONE },
 	{ "never_answers", never_answers, .on = ON_STREAM, .needs = NEEDS_ONE },

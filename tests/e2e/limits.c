@@ -49,6 +49,7 @@ static void connections_of_listener(void)
 	c = new_socket();
 	must_fail(connect(c, &to.sa, address_len(&to)), ECONNREFUSED);
 	must_be(delta("reject_limit"), 1);
+	must_be(delta("refused_limit"), 1);
 	send_all(p.c, 1, 0, 100);
 	recv_all(p.s, 1, 0, 100);
 }
@@ -427,6 +428,7 @@ static void disabled(void)
 	must_fail(socket(e2e.family, e2e.type, 0), EAFNOSUPPORT);
 	must_fail(connect(c, &to.sa, address_len(&to)), ECONNREFUSED);
 	must_be(delta("reject_disabled"), 2);
+	must_be(delta("refused_disabled"), 1);
 	/* What is connected stays. */
 	send_all(p.c, 1, 0, 100);
 	recv_all(p.s, 1, 0, 100);

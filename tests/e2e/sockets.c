@@ -612,8 +612,9 @@ static void connect_other_type(void)
 
 	enter_side(CLIENT);
 	c = must(socket(e2e.family, e2e.seq ? SOCK_STREAM : SOCK_SEQPACKET, 0));
-	must_fail(connect(c, &to.sa, address_len(&to)), ECONNREFUSED);
-	check(delta("reject_hello") == 1, "reject_hello rose by %ld", delta("reject_hello"));
+	must_fail(connect(c, &to.sa, address_len(&to)), EPROTOTYPE);
+	check(delta("reject_socktype") == 1, "reject_socktype rose by %ld", delta("reject_socktype"));
+	check(delta("refused_socktype") == 1, "refused_socktype rose by %ld", delta("refused_socktype"));
 	c = client_of(fd);
 	must(accept(fd, NULL, NULL));
 }
@@ -653,6 +654,7 @@ static void backlog_refused(void)
 	}
 	check(in >= 2 && in <= 3 && out == 8 - in, "%d connected, %d refused", in, out);
 	must_be(delta("reject_backlog"), out);
+	must_be(delta("refused_backlog"), out);
 	/* Room again as soon as one is accepted. */
 	must(accept(fd, NULL, NULL));
 	must(connect(socket_on(CLIENT), &to.sa, address_len(&to)));

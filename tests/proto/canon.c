@@ -172,6 +172,10 @@ static void pack_side(const struct side *s, const struct side *o)
 		pack(s->e.credits.have);
 		pack(s->e.credits.owed);
 		pack(s->e.credits.granted);
+		pack(s->e.credits.total);
+		pack(s->e.credits.wanted);
+		pack(s->e.credits.peer_total);
+		pack(s->nsizes);
 	}
 	if (scenario.confirm) {
 		pack(s->e.credits.fin_left);

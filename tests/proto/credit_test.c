@@ -129,6 +129,64 @@ static void test_violations_of_immediates(void)
 	EXPECT(a.credits.have == 4);
 }
 
+/* More receives: told at once, to be used at once, and bounded. */
+static void test_grows(void)
+{
+	static struct exs_msg msg = { .type = EXS_MSG_CREDIT };
+	u32 i;
+
+	start(4);
+	for (i = 0; i < 3; i++)
+		send_on(&a, &snd[i], 1);
+	EXPECT(next(&a) && next(&a) && !next(&a));
+	exs_engine_resize(&b, 100000);
+	EXPECT(passes(&b, &a, EXS_MSG_CREDIT) && tx.msg.a == EXS_WIRE_CREDITS_MAX);
+	EXPECT(a.credits.have == EXS_WIRE_CREDITS_MAX - 2 && !next(&b));
+	EXPECT(exs_engine_credits(&b) == EXS_WIRE_CREDITS_MAX);
+	EXPECT(next(&a) && tx.kind == EXS_TX_EAGER);
+
+	start(4);
+	for (i = EXS_WIRE_CREDITS_MIN - 1; i; i--) {
+		msg.a = i;
+		EXPECT(exs_engine_rx_msg(&a, &msg, &eager_rcv) == -EPROTO);
+	}
+	start(4);
+	msg.a = EXS_WIRE_CREDITS_MAX + 1;
+	EXPECT(exs_engine_rx_msg(&a, &msg, &eager_rcv) == -EPROTO);
+}
+
+/* Fewer: only by what the peer has spent. */
+static void test_shrinks(void)
+{
+	static struct exs_msg msg = { .type = EXS_MSG_CREDIT, .a = 6 };
+	u32 i;
+
+	start(8);
+	exs_engine_resize(&b, 6);
+	EXPECT(!next(&b));
+	for (i = 0; i < 2; i++) {
+		send_on(&a, &snd[i], 1);
+		EXPECT(passes(&a, &b, EXS_MSG_EAGER));
+	}
+	EXPECT(passes(&b, &a, EXS_MSG_CREDIT) && tx.msg.a == 6 && !tx.msg.credits);
+	EXPECT(exs_engine_credits(&b) == 6 && a.credits.have == 6 && !b.credits.owed);
+	/* What the peer still holds cannot be taken from it. */
+	EXPECT(!exs_engine_rx_msg(&a, &msg, &eager_rcv));
+	msg.a = 5;
+	EXPECT(exs_engine_rx_msg(&a, &msg, &eager_rcv) == -EPROTO);
+}
+
+/* Not with the last credit: what was kept back would not be told of again. */
+static void test_resizing_leaves_one(void)
+{
+	start(4);
+	a.credits.have = 1;
+	exs_engine_resize(&a, 9);
+	EXPECT(!next(&a));
+	a.credits.have = 2;
+	EXPECT(next(&a) && tx.msg.type == EXS_MSG_CREDIT && tx.msg.a == 9);
+}
+
 static void test_repost_is_bounded(void)
 {
 	start(4);
@@ -238,6 +296,9 @@ int main(void)
 		{ "a greeting", test_greeting },
 		{ "violations", test_violations },
 		{ "violations of immediates", test_violations_of_immediates },
+		{ "more credits", test_grows },
+		{ "fewer credits", test_shrinks },
+		{ "a new number leaves one", test_resizing_leaves_one },
 		{ "no more owed than there are", test_repost_is_bounded },
 		{ "FIN is confirmed at once", test_fin_is_confirmed },
 		{ "both FINs are, and once", test_both_are_confirmed },

@@ -54,7 +54,8 @@ static struct exs_msg msg;
 static void start(void)
 {
 	struct exs_engine_config config = {
-		.ours = { .max_adverts = EXS_ADVERTS_MAX, .max_segs = EXS_HELD_SEGS_MAX },
+		.ours = { .max_adverts = EXS_ADVERTS_MAX, .max_segs = EXS_HELD_SEGS_MAX,
+			  .recv_len = EXS_WIRE_BUF_LEN },
 	};
 	u32 how = byte();
 
@@ -109,6 +110,9 @@ static void check_engine(void)
 	MUST(e->held.count <= EXS_ADVERTS_MAX);
 	MUST(e->held.seg_count <= EXS_HELD_SEGS_MAX);
 	MUST(e->credits.have <= e->credits.peer_total);
+	MUST(e->credits.peer_total >= EXS_WIRE_CREDITS_MIN);
+	MUST(e->credits.peer_total <= EXS_WIRE_CREDITS_MAX);
+	MUST(e->credits.total >= EXS_WIRE_CREDITS_MIN);
 	MUST(e->credits.owed + e->credits.granted <= e->credits.total);
 	MUST(e->credits.fin_left <= e->credits.peer_total - e->credits.have);
 }
@@ -338,6 +342,9 @@ static void message_from_input(void)
 	msg.c = byte() < 200 ? 0 : byte();
 	msg.b = near(e->rp);
 	switch (msg.type) {
+	case EXS_MSG_CREDIT:
+		msg.a = byte() < 128 ? 0 : near(e->credits.peer_total - min(f.peer_owes, byte()));
+		break;
 	case EXS_MSG_ADVERT:
 		msg.a = near(f.stream ? (e->ps | 1) + (opens ? 1 : -1) : e->sp + e->held.count);
 		msg.b = opens ? near(e->sp) : 0;
@@ -366,6 +373,7 @@ static bool rx_message(void)
 	if (exs_engine_rx_msg(&f.e, &msg, &rcv))
 		return false;
 	f.peer_owes -= min_t(u32, f.peer_owes, msg.credits);
+	f.peer_owes = min_t(u32, f.peer_owes, f.e.credits.peer_total - f.e.credits.have);
 	if (rcv)
 		MUST(msg.type == EXS_MSG_EAGER && rcv->filled <= msg.len);
 	else if (msg.type == EXS_MSG_EAGER && f.nkept < OPS)
@@ -431,6 +439,8 @@ static bool step(void)
 	case 10:
 		if (byte() > 230)
 			exs_engine_shutdown(&f.e);
+		else if (byte() > 230)
+			exs_engine_resize(&f.e, byte() * 5);
 		else if (f.e.ring_wanted)
 			exs_engine_ring_ready(&f.e, 1 + byte());
 		break;

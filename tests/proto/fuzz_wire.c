@@ -9,8 +9,21 @@ static void fuzz_hello(const u8 *data, size_t size)
 
 	if (exs_wire_get_hello(data, size, &hello))
 		return;
+	MUST(hello.recv_len >= EXS_WIRE_BUF_LEN);
 	MUST(exs_wire_put_hello(again, sizeof(again), &hello) == sizeof(again));
-	MUST(!memcmp(again, data, sizeof(again)));
+	/* But for what is reserved. */
+	MUST(!memcmp(again, data, 7) && !memcmp(again + 8, data + 8, 16));
+}
+
+static void fuzz_reject(const u8 *data, size_t size)
+{
+	u8 buf[EXS_WIRE_REJECT_LEN];
+
+	MUST(exs_wire_get_reject(data, size) <= EXS_REJECT_MAX);
+	if (exs_wire_put_reject(buf, sizeof(buf), data[0]) < 0)
+		return;
+	memcpy(buf + 9, data, min_t(size_t, size, 7));
+	MUST(exs_wire_get_reject(buf, sizeof(buf)) == data[0]);
 }
 
 static void check_payload(const u8 *data, size_t size, const struct exs_msg *msg)
@@ -67,9 +80,9 @@ static void fuzz_plausible(const u8 *data, size_t size)
 	memset(buf, 0, sizeof(buf));
 	memcpy(buf, data, min_t(size_t, size, EXS_WIRE_HELLO_LEN));
 	memcpy(buf, hello, sizeof(hello));
-	buf[7] = 0;
-	memset(buf + 20, 0, 12);
+	buf[15] |= EXS_WIRE_BUF_LEN >> 8;
 	fuzz_hello(buf, EXS_WIRE_HELLO_LEN + size % 24);
+	fuzz_reject(data, size);
 }
 
 int LLVMFuzzerTestOneInput(const u8 *data, size_t size)

@@ -20,6 +20,7 @@ static inline void pair_init(u8 socktype, u16 credits)
 			.credits = credits,
 			.max_adverts = 4,
 			.max_segs = EXS_HELD_SEGS_MAX,
+			.recv_len = EXS_WIRE_BUF_LEN,
 			.eager_space = EXS_WIRE_EAGER_MIN * 2,
 		},
 		.eager_max = 100,

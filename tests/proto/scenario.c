@@ -49,6 +49,14 @@ static bool parse_send(struct side_plan *plan, const char **s)
 	return true;
 }
 
+static bool parse_size(struct side_plan *plan, const char **s)
+{
+	if (plan->nsizes >= OPS_MAX)
+		return false;
+	plan->size[plan->nsizes++] = strtoul(*s, (char **)s, 10);
+	return true;
+}
+
 static bool parse_list(struct side_plan *plan, const char **s,
 		       bool (*one)(struct side_plan *plan, const char **s))
 {
@@ -77,6 +85,8 @@ static bool parse_side(struct side_plan *plan, const char **s)
 		return parse_list(plan, s, parse_send);
 	if (starts(s, "recv="))
 		return parse_list(plan, s, parse_recv);
+	if (starts(s, "credits="))
+		return parse_list(plan, s, parse_size);
 	if (starts(s, "cancel="))
 		plan->cancels = strtoul(*s, (char **)s, 10);
 	else if (starts(s, "unsend="))
@@ -127,7 +137,7 @@ static bool parse_word(struct scenario *sc, const char **s)
 /*
  * Words: seqpacket, prompt, slowcopy, confirm, ring=, credits=, space=, eager=,
  * channel=, piece=, adverts=; of side a or b: a.send=1,2 a.recv=D2,NW3 a.cancel=1
- * a.unsend=1 a.fin.
+ * a.unsend=1 a.credits=6,4 a.fin.
  */
 int scenario_parse(struct scenario *sc, const char *text)
 {
@@ -152,6 +162,8 @@ int scenario_parse(struct scenario *sc, const char *text)
 		return -1;
 	/* It is by credits that FIN is confirmed. */
 	if (sc->confirm && sc->credits >= CREDITS_MANY)
+		return -1;
+	if ((sc->side[0].nsizes || sc->side[1].nsizes) && sc->credits >= CREDITS_MANY)
 		return -1;
 	return 0;
 }

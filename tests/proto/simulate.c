@@ -59,6 +59,9 @@ static void random_side(struct side_plan *plan)
 	plan->cancels = rnd(2) ? rnd(20) : 0;
 	plan->send_cancels = rnd(2) ? rnd(10) : 0;
 	plan->fin = rnd(2);
+	plan->nsizes = rnd(2) ? rnd(OPS_MAX) : 0;
+	for (i = 0; i < plan->nsizes; i++)
+		plan->size[i] = EXS_WIRE_CREDITS_MIN + rnd(30);
 }
 
 static void random_scenario(void)

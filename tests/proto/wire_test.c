@@ -6,7 +6,9 @@ static const struct exs_hello good = {
 	.credits = 0x102,
 	.max_adverts = 0x304,
 	.max_segs = 0x506,
-	.eager_space = 0x70809,
+	.recv_len = 0x708,
+	.eager_space = 0x90a0b,
+	.features = 0x0c0d0e0f,
 };
 
 static u8 buf[EXS_WIRE_BUF_LEN];
@@ -16,7 +18,8 @@ static void test_hello_bytes(void)
 {
 	static const u8 bytes[EXS_WIRE_HELLO_LEN] = {
 		0x45, 0x58, 0x53, 0x31, 1, 0, 2, 0, 0x02, 0x01, 0x04, 0x03,
-		0x06, 0x05, 0, 0, 0x09, 0x08, 0x07, 0,
+		0x06, 0x05, 0x08, 0x07, 0x0b, 0x0a, 0x09, 0,
+		0x0f, 0x0e, 0x0d, 0x0c,
 	};
 	struct exs_hello hello;
 
@@ -24,7 +27,9 @@ static void test_hello_bytes(void)
 	EXPECT(!memcmp(buf, bytes, sizeof(bytes)));
 	EXPECT(!exs_wire_get_hello(buf, 56, &hello));
 	EXPECT(hello.credits == good.credits && hello.max_segs == good.max_segs);
+	EXPECT(hello.recv_len == good.recv_len);
 	EXPECT(hello.eager_space == good.eager_space);
+	EXPECT(hello.features == good.features);
 }
 
 static void test_hello_limits(void)
@@ -40,7 +45,17 @@ static void test_hello_limits(void)
 	hello.max_segs = EXS_WIRE_SEGS_MAX - 1;
 	EXPECT(exs_wire_put_hello(buf, sizeof(buf), &hello) == -EINVAL);
 	hello = good;
-	hello.eager_space = EXS_WIRE_EAGER_MIN - 1;
+	hello.recv_len = EXS_WIRE_BUF_LEN - 1;
+	EXPECT(exs_wire_put_hello(buf, sizeof(buf), &hello) == -EINVAL);
+	hello = good;
+	hello.eager_space = hello.recv_len + 47;
+	EXPECT(exs_wire_put_hello(buf, sizeof(buf), &hello) == -EINVAL);
+	hello.eager_space++;
+	EXPECT(exs_wire_put_hello(buf, sizeof(buf), &hello) > 0);
+	hello.recv_len = EXS_WIRE_BUF_LEN;
+	hello.eager_space = EXS_WIRE_EAGER_MIN;
+	EXPECT(exs_wire_put_hello(buf, sizeof(buf), &hello) > 0);
+	hello.eager_space--;
 	EXPECT(exs_wire_put_hello(buf, sizeof(buf), &hello) == -EINVAL);
 	hello.socktype = EXS_WIRE_STREAM;
 	EXPECT(exs_wire_put_hello(buf, sizeof(buf), &hello) > 0);
@@ -48,19 +63,70 @@ static void test_hello_limits(void)
 	EXPECT(exs_wire_put_hello(buf, sizeof(buf), &hello) == -EINVAL);
 }
 
-/* One wrong byte anywhere but in a value is refused. */
+static int get_damaged(u32 at, u8 bits)
+{
+	struct exs_hello hello;
+
+	exs_wire_put_hello(buf, sizeof(buf), &good);
+	buf[at] ^= bits;
+	return exs_wire_get_hello(buf, EXS_WIRE_HELLO_LEN, &hello);
+}
+
 static void test_hello_damage(void)
 {
-	static const u8 strict[] = { 0, 1, 2, 3, 4, 5, 7, 14, 15, 20, 31 };
 	struct exs_hello hello;
 	u32 i;
 
-	for (i = 0; i < sizeof(strict); i++) {
-		exs_wire_put_hello(buf, sizeof(buf), &good);
-		buf[strict[i]] ^= 0x40;
-		EXPECT(exs_wire_get_hello(buf, EXS_WIRE_HELLO_LEN, &hello) == -EINVAL);
-	}
+	for (i = 0; i < 4; i++)
+		EXPECT(get_damaged(i, 0x40) == -EINVAL);
+	EXPECT(get_damaged(4, 3) == -EPROTONOSUPPORT);
+	EXPECT(get_damaged(5, 1) == -EPROTONOSUPPORT);
+	EXPECT(get_damaged(6, 0x40) == -EINVAL);
 	EXPECT(exs_wire_get_hello(buf, EXS_WIRE_HELLO_LEN - 1, &hello) == -EMSGSIZE);
+}
+
+/* What a later version may put there, an older one does not see. */
+static void test_hello_grows(void)
+{
+	static const u8 room[] = { 7, 24, 25, 26, 27, 28, 29, 30, 31 };
+	u32 i;
+
+	for (i = 0; i < sizeof(room); i++)
+		EXPECT(!get_damaged(room[i], 0xff));
+	for (i = 20; i < 24; i++)
+		EXPECT(!get_damaged(i, 0xff));
+}
+
+static void test_reject_bytes(void)
+{
+	static const u8 bytes[EXS_WIRE_REJECT_LEN] = {
+		0x45, 0x58, 0x53, 0x52, 1, 0, 1, 0, 3,
+	};
+
+	memset(buf, 0xff, sizeof(buf));
+	EXPECT(exs_wire_put_reject(buf, EXS_WIRE_REJECT_LEN, EXS_REJECT_SOCKTYPE) ==
+	       EXS_WIRE_REJECT_LEN);
+	EXPECT(!memcmp(buf, bytes, sizeof(bytes)));
+	EXPECT(exs_wire_get_reject(buf, 148) == EXS_REJECT_SOCKTYPE);
+	/* Of a later version's, too. */
+	buf[6] = 2;
+	memset(buf + 9, 0xff, 7);
+	EXPECT(exs_wire_get_reject(buf, EXS_WIRE_REJECT_LEN) == EXS_REJECT_SOCKTYPE);
+	EXPECT(exs_wire_put_reject(buf, EXS_WIRE_REJECT_LEN - 1, 1) == -EMSGSIZE);
+	EXPECT(exs_wire_put_reject(buf, EXS_WIRE_REJECT_LEN, 0) == -EINVAL);
+	EXPECT(exs_wire_put_reject(buf, EXS_WIRE_REJECT_LEN, EXS_REJECT_MAX + 1) == -EINVAL);
+}
+
+/* It says nothing that we know: rejected without a reason. */
+static void test_reject_damage(void)
+{
+	EXPECT(exs_wire_get_reject(NULL, 0) == EXS_REJECT_NONE);
+	exs_wire_put_reject(buf, EXS_WIRE_REJECT_LEN, EXS_REJECT_BACKLOG);
+	EXPECT(exs_wire_get_reject(buf, EXS_WIRE_REJECT_LEN - 1) == EXS_REJECT_NONE);
+	buf[8] = EXS_REJECT_MAX + 1;
+	EXPECT(exs_wire_get_reject(buf, EXS_WIRE_REJECT_LEN) == EXS_REJECT_NONE);
+	exs_wire_put_hello(buf, sizeof(buf), &good);
+	EXPECT(exs_wire_get_reject(buf, EXS_WIRE_HELLO_LEN) == EXS_REJECT_NONE);
 }
 
 static void fill_advert(u32 nsegs)
@@ -136,7 +202,7 @@ static void test_unused_fields(void)
 {
 	enum { HAS_A = 1, HAS_B = 2, HAS_C = 4 };
 	static const u8 fields[EXS_MSG_MAX + 1] = {
-		[EXS_MSG_REVOKE] = HAS_A, [EXS_MSG_ANSWER] = HAS_A | HAS_B,
+		[EXS_MSG_CREDIT] = HAS_A, [EXS_MSG_REVOKE] = HAS_A, [EXS_MSG_ANSWER] = HAS_A | HAS_B,
 		[EXS_MSG_SPACE] = HAS_C, [EXS_MSG_REQUEST] = HAS_A | HAS_B,
 		[EXS_MSG_WRITTEN] = HAS_A,
 	};
@@ -199,6 +265,9 @@ int main(void)
 		{ "the bytes of a hello", test_hello_bytes },
 		{ "a hello's limits", test_hello_limits },
 		{ "a damaged hello", test_hello_damage },
+		{ "room to grow in a hello", test_hello_grows },
+		{ "the bytes of a reject", test_reject_bytes },
+		{ "a damaged reject", test_reject_damage },
 		{ "the bytes of an advert", test_advert_bytes },
 		{ "segments, as many as fit", test_segments },
 		{ "eager data is as long as it says", test_eager },

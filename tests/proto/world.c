@@ -207,7 +207,7 @@ static void take_done(struct side *s)
 
 enum step_kind {
 	STEP_SEND, STEP_RECV, STEP_CANCEL, STEP_UNSEND, STEP_SHUTDOWN, STEP_READ_KEPT,
-	STEP_LEAVE,
+	STEP_LEAVE, STEP_RESIZE,
 	/* from here on: what must happen in the end */
 	STEP_INTERNAL,
 	STEP_TX = STEP_INTERNAL, STEP_DELIVER, STEP_REPOST, STEP_COPY, STEP_COPIED,
@@ -217,7 +217,7 @@ enum step_kind {
 static const char * const step_names[] = {
 	[STEP_SEND] = "send", [STEP_RECV] = "recv", [STEP_CANCEL] = "cancel",
 	[STEP_UNSEND] = "unsend", [STEP_SHUTDOWN] = "shutdown",
-	[STEP_READ_KEPT] = "read-kept", [STEP_LEAVE] = "leave", [STEP_TX] = "tx",
+	[STEP_READ_KEPT] = "read-kept", [STEP_LEAVE] = "leave", [STEP_RESIZE] = "resize", [STEP_TX] = "tx",
 	[STEP_DELIVER] = "deliver", [STEP_REPOST] = "repost", [STEP_COPY] = "copy",
 	[STEP_COPIED] = "copied", [STEP_READ] = "read", [STEP_RING] = "ring",
 };
@@ -550,14 +550,24 @@ static void do_ring(struct side *s)
 static void check_credits(const struct side *s, const struct side *o)
 {
 	u32 i, n = s->e.credits.have + o->unposted + o->e.credits.owed;
+	u32 total = s->e.credits.peer_total;
 
 	for (i = 0; i < s->nout; i++)
 		n += !s->out[i].write || s->out[i].last;
-	for (i = 0; i < o->nout; i++)
+	for (i = 0; i < o->nout; i++) {
 		n += o->out[i].credits;
+		if (o->out[i].write || o->out[i].type != EXS_MSG_CREDIT || !o->out[i].a)
+			continue;
+		/* More are on their way; what was kept back is gone already. */
+		if (o->out[i].a > total)
+			n += o->out[i].a - total;
+		total = o->out[i].a;
+	}
 	n += s->e.write.snd ? 1 : 0;
-	CHECK(n == scenario.credits, "credits: %u of %u", n, scenario.credits);
-	CHECK(s->e.credits.have <= scenario.credits, "credits below zero");
+	CHECK(total == o->e.credits.total, "credits: %u told of %u", total,
+	      o->e.credits.total);
+	CHECK(n == total, "credits: %u of %u", n, total);
+	CHECK(s->e.credits.have <= total, "credits below zero");
 	CHECK(!scenario.confirm || !exs_engine_confirmed(&s->e) || o->e.fin_rcvd,
 	      "FIN is confirmed, and not there");
 }
@@ -622,6 +632,8 @@ static void step_side(struct side *s, const struct side_plan *plan, step_t step)
 		return exs_engine_shutdown(&s->e);
 	case STEP_LEAVE:
 		return do_leave(s, step & 255);
+	case STEP_RESIZE:
+		return exs_engine_resize(&s->e, plan->size[s->nsizes++]);
 	case STEP_TX:
 		world_idle = !do_tx(s);
 		return;
@@ -688,6 +700,8 @@ static void program_steps(struct step_list *l, u32 i)
 		add(l, STEP_SHUTDOWN, i, 0);
 	if (s->nrecvs < plan->nrecvs)
 		add(l, STEP_RECV, i, 0);
+	if (s->nsizes < plan->nsizes)
+		add(l, STEP_RESIZE, i, 0);
 	for (j = 0; j < s->nrecvs && s->cancels < plan->cancels; j++) {
 		struct recv_op *op = &s->recv[j];
 
@@ -795,6 +809,7 @@ void world_start(void)
 		.credits = scenario.credits,
 		.max_adverts = scenario.adverts,
 		.max_segs = EXS_HELD_SEGS_MAX,
+		.recv_len = EXS_WIRE_BUF_LEN,
 		.eager_space = scenario.eager_space,
 	};
 	struct exs_engine_config config = {

@@ -46,6 +46,7 @@ struct side_plan {
 	} recv[OPS_MAX];
 	u32 cancels;		/* of receives, at most                    */
 	u32 send_cancels;
+	u32 nsizes, size[OPS_MAX]; /* numbers of credits to have, in this order */
 	bool fin;		/* may shut down after its last send       */
 };
 
@@ -93,7 +94,7 @@ struct side {
 	struct send_op send[OPS_MAX];
 	struct recv_op recv[OPS_MAX];
 	u32 nsends, nrecvs;	/* submitted                                */
-	u32 cancels, send_cancels;
+	u32 cancels, send_cancels, nsizes;
 	bool shut;
 
 	struct item out[CHANNEL_MAX];

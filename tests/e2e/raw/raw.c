@@ -17,7 +17,15 @@ struct hello good_hello(void)
 	return (struct hello){
 		.magic = htole32(0x31535845), .version = htole16(1), .type = e2e.seq ? 2 : 1,
 		.credits = htole16(CREDITS), .adverts = htole16(16), .segs = htole16(64),
+		.recv_len = htole16(MESSAGE_LEN),
 		.eager = htole32(e2e.seq ? 32768 : 0),
+	};
+}
+
+struct reject good_reject(int reason)
+{
+	return (struct reject){
+		.magic = htole32(0x52535845), .oldest = htole16(1), .newest = htole16(1), .reason = reason,
 	};
 }
 
@@ -262,8 +270,11 @@ static struct rdma_cm_event *next_event(struct raw *r)
 int raw_event(struct raw *r)
 {
 	struct rdma_cm_event *event = next_event(r);
+	const struct rdma_conn_param *conn = &event->param.conn;
 	int type = event->event;
 
+	if (type == RDMA_CM_EVENT_REJECTED && conn->private_data_len >= REJECT_LEN)
+		memcpy(&r->why, conn->private_data, REJECT_LEN);
 	must(rdma_ack_cm_event(event));
 	return type;
 }
@@ -344,9 +355,9 @@ void raw_accept(struct raw *r, const void *hello, int len)
 	must(rdma_accept(r->id, &param));
 }
 
-void raw_reject(struct raw *r)
+void raw_reject(struct raw *r, const void *why, int len)
 {
-	must(rdma_reject(r->id, "no", 2));
+	must(rdma_reject(r->id, why, len));
 }
 
 void raw_disconnect(struct raw *r)

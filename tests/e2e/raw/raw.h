@@ -13,6 +13,7 @@
 
 /* The wire (Documentation/wire-protocol), written down a second time on purpose. */
 #define HELLO_LEN	32
+#define REJECT_LEN	16
 #define HEADER_LEN	16
 #define SEGMENT_LEN	16
 #define MESSAGE_LEN	1024
@@ -21,6 +22,14 @@
 enum { CREDIT = 1, ADVERT, REVOKE, ANSWER, SPACE, REQUEST, RING, EAGER, WRITTEN, FIN };
 enum { F_FIRST = 1, F_WAITALL = 2 };
 enum { IMM_DIRECT = 0, IMM_INDIRECT = 1, IMM_TRUNCATED = 2, IMM_CREDITED = 3 };
+
+enum { R_VERSION = 1, R_MALFORMED, R_SOCKTYPE, R_BACKLOG, R_LIMIT, R_DISABLED };
+
+struct reject {
+	uint32_t magic;
+	uint16_t oldest, newest;
+	unsigned char reason, rest[7];
+};
 
 struct raw {
 	struct rdma_event_channel *channel;
@@ -31,6 +40,7 @@ struct raw {
 	char *memory;		/* received messages, then a scratch area */
 	char *scratch;
 	bool connected;
+	struct reject why;	/* raw_connect(): rejected, and what was said */
 	int lost;		/* a completion failed: the queue pair is dead */
 	int sent;		/* completed                              */
 	int arrived[64];	/* received, not looked at: buffer numbers */
@@ -53,9 +63,9 @@ struct hello {
 	uint32_t magic;
 	uint16_t version;
 	unsigned char type, pad;
-	uint16_t credits, adverts, segs, pad2;
-	uint32_t eager;
-	uint32_t rest[3];
+	uint16_t credits, adverts, segs, recv_len;
+	uint32_t eager, features;
+	uint32_t rest[2];
 };
 
 struct hello good_hello(void);
@@ -68,7 +78,8 @@ void raw_listen(struct raw *l, union address *at);
 /* A request that came; no answer yet. */
 void raw_take_request(struct raw *l, struct raw *r);
 void raw_accept(struct raw *r, const void *hello, int len);
-void raw_reject(struct raw *r);
+void raw_reject(struct raw *r, const void *why, int len);
+struct reject good_reject(int reason);
 int raw_event(struct raw *r);
 void raw_disconnect(struct raw *r);
 void raw_close(struct raw *r);
