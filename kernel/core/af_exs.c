@@ -96,6 +96,9 @@ static int exs_listen_locked(struct socket *sock, int backlog)
 	lockdep_assert_held(&xs->op_lock);
 	if (sock->state != SS_UNCONNECTED)
 		return -EINVAL;
+	err = exs_sock_check_promises(sock->sk);
+	if (err)
+		return err;
 	if (exs_sock_state(xs) == EXS_UNCONNECTED) {
 		err = exs_bind_any(xs);
 		if (err)

@@ -149,6 +149,7 @@ struct exs_xfer {
  *	without the lock, too, as are @state and @end_err
  * @state: moves forward only
  * @socktype: enum exs_wire_socktype
+ * @bound_dev_if: SO_BINDTODEVICE when it began to connect, or 0
  * @local: own address
  * @peer: the peer's
  * @end_err: positive errno that ended it, 0 while it lives or after an orderly end
@@ -170,6 +171,7 @@ struct exs_conn {
 	struct exs_user *user;
 	enum exs_conn_state state;
 	u8 socktype;
+	int bound_dev_if;
 	struct sockaddr_storage local, peer;
 	/* private: to conn.c, run.c, data.c, message.c */
 	bool running, run_again;	/* exs_conn_run()                  */

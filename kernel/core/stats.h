@@ -65,6 +65,7 @@
 	X(reject_backlog)	\
 	X(reject_half_open)	\
 	X(reject_hello)		\
+	X(reject_device)	\
 	X(reject_limit)		\
 	X(reject_disabled)	\
 	X(handshake_timeout)	\

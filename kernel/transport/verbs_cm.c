@@ -132,16 +132,41 @@ static void exs_verbs_param(struct exs_verbs_ep *v, struct rdma_conn_param *para
 	};
 }
 
+/* With SO_BINDTODEVICE the CM looks for a route by that interface. */
 static int exs_verbs_resolve(struct exs_verbs_ep *v, unsigned int ms)
 {
+	int bound = v->ep.conn->bound_dev_if;
+
+	if (bound && !v->id->device)
+		v->id->route.addr.dev_addr.bound_dev_if = bound;
 	return rdma_resolve_addr(v->id, NULL, (struct sockaddr *)&v->ep.conn->peer,
 				 min_t(unsigned int, ms, EXS_VERBS_ADDR_MS));
+}
+
+/* What the CM calls it that no RDMA device is at that interface depends on the family. */
+static int exs_verbs_addr_errno(const struct exs_verbs_ep *v, int err)
+{
+	if (err == -ETIMEDOUT)
+		return -EHOSTUNREACH;
+	if (err == -ENODEV && v->ep.conn->bound_dev_if)
+		return -ENETUNREACH;
+	return exs_verbs_errno(err);
+}
+
+/* Whatever the CM made of it: by another interface than that nothing goes. */
+static bool exs_verbs_right_interface(const struct exs_verbs_ep *v)
+{
+	int bound = v->ep.conn->bound_dev_if;
+
+	return !bound || v->id->route.addr.dev_addr.bound_dev_if == bound;
 }
 
 static int exs_verbs_step_route(struct exs_verbs_ep *v)
 {
 	int err;
 
+	if (!exs_verbs_right_interface(v))
+		return -ENETUNREACH;
 	exs_verbs_addresses(v);
 	err = exs_verbs_make_qp(v);
 	return err ? err : rdma_resolve_route(v->id, EXS_VERBS_ROUTE_MS);
@@ -465,8 +490,7 @@ int exs_verbs_conn_event(struct rdma_cm_id *id, struct rdma_cm_event *ev)
 		exs_verbs_established(v, &ev->param.conn);
 		break;
 	case RDMA_CM_EVENT_ADDR_ERROR:
-		exs_conn_lost(conn, ev->status == -ETIMEDOUT ? EHOSTUNREACH :
-			      -exs_verbs_errno(ev->status));
+		exs_conn_lost(conn, -exs_verbs_addr_errno(v, ev->status));
 		break;
 	case RDMA_CM_EVENT_ROUTE_ERROR:
 		exs_conn_lost(conn, EHOSTUNREACH);
@@ -576,7 +600,7 @@ int exs_verbs_connect(struct exs_ep *ep, bool nonblock, long timeout)
 	queue_delayed_work(exs_verbs_wq, &v->timer, timeout);
 	err = exs_verbs_resolve(v, jiffies_to_msecs(timeout));
 	if (err) {
-		err = exs_verbs_errno(err);
+		err = exs_verbs_addr_errno(v, err);
 		exs_conn_lost(ep->conn, -err);
 		if (!nonblock)
 			exs_verbs_leave(v);

@@ -176,6 +176,8 @@ static int exs_verbs_request(struct exs_verbs_listener *l, struct rdma_cm_id *id
 	struct exs_conn *conn;
 
 	id->context = NULL;
+	if (!exs_listen_on(l->listen, id->route.addr.dev_addr.bound_dev_if))
+		return exs_verbs_refuse(id);
 	if (exs_wire_get_hello(param->private_data, param->private_data_len, &hello)) {
 		exs_count(exs_net(l->net), reject_hello, 1);
 		return exs_verbs_refuse(id);
