@@ -277,7 +277,7 @@ static int exs_shutdown(struct socket *sock, int how)
  */
 static unsigned long exs_release_linger(struct sock *sk, struct exs_conn *conn)
 {
-	unsigned long most = msecs_to_jiffies(exs_sysctl(conn->xn, linger));
+	unsigned long most = msecs_to_jiffies(exs_sysctl_cap(conn->xn, linger));
 
 	if (!sock_flag(sk, SOCK_LINGER))
 		return most;

@@ -106,7 +106,7 @@ static int exs_listen_reserve(struct exs_listen *listen)
 		;
 	} else if (listen->count >= listen->backlog) {
 		exs_count(xn, reject_backlog, 1);
-	} else if (listen->half_open >= exs_sysctl(xn, max_half_open)) {
+	} else if (listen->half_open >= exs_sysctl_cap(xn, max_half_open)) {
 		exs_count(xn, reject_half_open, 1);
 	} else if (exs_limit_reached(xn, EXS_LIMIT_CONNS, listen->user)) {
 		exs_count(xn, reject_limit, 1);

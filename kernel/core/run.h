@@ -90,6 +90,9 @@ bool exs_conn_reader_first(struct exs_conn *conn);
 /* Before @len bytes at @off of the ring are copied. conn->lock held. */
 void exs_conn_read_ring(struct exs_conn *conn, u32 off, u32 len);
 
+/* The processor wrote @len bytes from byte @off on into @x, a receive. conn->lock held. */
+void exs_conn_wrote(struct exs_conn *conn, struct exs_xfer *x, u64 off, u64 len);
+
 /* For exs_conn_wait(): poll the device if the socket wants that, until @wait is woken
  * or so long, at most *@timeo, which becomes less by it. No lock held.
  */

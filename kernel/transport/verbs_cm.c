@@ -312,8 +312,11 @@ static int (*const exs_verbs_step[])(struct exs_verbs_ep *v) = {
 	[EXS_VERBS_DO_ACCEPT]	= exs_verbs_step_accept,
 };
 
-/* Take those of @steps that are due. Return: 0, or -ERESTARTSYS. Sleeps. */
-static int exs_verbs_take_steps(struct exs_verbs_ep *v, unsigned long steps)
+/*
+ * Take those of @steps that are due, and only if @blocking those that may sleep for long,
+ * which may turn out on the way. Return: 0, or -ERESTARTSYS. Sleeps.
+ */
+static int exs_verbs_take_steps(struct exs_verbs_ep *v, unsigned long steps, bool blocking)
 {
 	struct mem_cgroup *old = set_active_memcg(v->ep.conn->memcg);
 	unsigned int i;
@@ -321,6 +324,8 @@ static int exs_verbs_take_steps(struct exs_verbs_ep *v, unsigned long steps)
 
 	mutex_lock(&v->step_mutex);
 	for (i = 0; i < ARRAY_SIZE(exs_verbs_step) && !err; i++) {
+		if (!blocking && BIT(i) & exs_verbs_blocking_steps(v))
+			continue;
 		if (!(steps & BIT(i)) || !test_and_clear_bit(i, &v->todo) ||
 		    exs_verbs_is(v, EXS_VERBS_CLOSING))
 			continue;
@@ -377,7 +382,7 @@ void exs_verbs_cm_work(struct work_struct *work)
 		exs_verbs_lost(v);
 	if (!(READ_ONCE(v->todo) & steps) || !exs_verbs_hold(v))
 		return;
-	exs_verbs_take_steps(v, steps);
+	exs_verbs_take_steps(v, steps, false);
 	exs_verbs_unhold(v);
 }
 
@@ -409,7 +414,7 @@ void exs_verbs_connect_work(struct work_struct *work)
 		return;
 	}
 	if (turn > 0) {
-		exs_verbs_take_steps(v, BIT(EXS_VERBS_DO_CONNECT));
+		exs_verbs_take_steps(v, BIT(EXS_VERBS_DO_CONNECT), true);
 		exs_turn_pass(user, EXS_POOL_CONNECT);
 	}
 	if (turn == EXS_TURN_WAITED)
@@ -558,7 +563,7 @@ static int exs_verbs_drive(struct exs_verbs_ep *v)
 		err = wait_event_interruptible(v->wait, exs_verbs_over(v) ||
 					       READ_ONCE(v->todo) & EXS_VERBS_DO_STEPS);
 		if (!err && !exs_verbs_over(v))
-			err = exs_verbs_take_steps(v, EXS_VERBS_DO_STEPS);
+			err = exs_verbs_take_steps(v, EXS_VERBS_DO_STEPS, true);
 	} while (!err && !exs_verbs_over(v));
 	if (exs_verbs_over(v))
 		err = exs_verbs_outcome(v);

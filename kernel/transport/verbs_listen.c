@@ -192,7 +192,7 @@ static int exs_verbs_request(struct exs_verbs_listener *l, struct rdma_cm_id *id
 		return exs_verbs_refuse(id);
 	}
 	queue_delayed_work(exs_verbs_wq, &v->timer,
-			   msecs_to_jiffies(exs_sysctl(conn->xn, handshake_timeout)));
+			   msecs_to_jiffies(exs_sysctl_cap(conn->xn, handshake_timeout)));
 	exs_verbs_note(v, EXS_VERBS_DO_ACCEPT);
 	return 0;
 }
