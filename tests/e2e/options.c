@@ -709,12 +709,14 @@ static void device_of_connect(void)
 	int fd = listener(8), c = new_socket();
 	union address to = name_of(fd);
 
-	bind_to_device(c, "lo");
+	shell("ip link add elsewhere type dummy && ip link set elsewhere up");
+	bind_to_device(c, "elsewhere");
 	must_fail(connect(c, &to.sa, address_len(&to)), ENETUNREACH);
 	bind_to_device(c, "rxe0dev");
 	must(connect(c, &to.sa, address_len(&to)));
 	close(c);
 	close(fd);
+	shell("ip link delete elsewhere");
 }
 
 static void device_of_listen(void)
