@@ -227,7 +227,6 @@ static void exs_run_end_rcv(struct exs_conn *conn, struct exs_rcv *rcv)
 	struct exs_xfer *x = exs_rcv_xfer(rcv);
 
 	if (rcv->flags & EXS_RCV_READER) {
-		exs_reader(rcv)->done = true;
 		conn->wake |= EPOLLIN;
 		return;
 	}

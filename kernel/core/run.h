@@ -9,21 +9,6 @@
 
 extern struct workqueue_struct *exs_run_wq;
 
-/**
- * struct exs_reader - a plain recv() of a stream, in the order of receives
- * @rcv: its place
- * @done: the engine ended it: no more bytes will come
- */
-struct exs_reader {
-	struct exs_rcv rcv;
-	bool done;
-};
-
-static inline struct exs_reader *exs_reader(struct exs_rcv *rcv)
-{
-	return container_of(rcv, struct exs_reader, rcv);
-}
-
 void exs_conn_run_work(struct work_struct *work);
 
 /*
