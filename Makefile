@@ -70,7 +70,7 @@ check: ## everything below, with a total
 	$(if $(QUICK),$(error make check runs everything: unset QUICK))
 	@tests/check lint check-proto check-lib check-kunit check-e2e check-debug
 
-lint: deps-build deps-vm deps-lint debug-kernel ## W=1, sparse, checkpatch, kernel-doc, manual pages, SPDX
+lint: deps-build deps-vm deps-lint ## W=1, sparse, checkpatch, kernel-doc, manual pages, SPDX
 	@tests/lint
 
 check-proto: deps-build ## protocol engine in user space: model, fuzz, sanitizers

@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <pthread.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 #include "lib.h"
 
@@ -85,7 +86,9 @@ void exs_pending_drop(uint64_t queue_id)
 	exs_event_t ev;
 
 	while (exs_pending_get(queue_id, &ev))
-		;
+		if (ev.exs_evt_type == EXS_EVT_ACCEPT &&
+		    ev.exs_evt_union.exs_evt_accept.exs_evt_newfd >= 0)
+			close(ev.exs_evt_union.exs_evt_accept.exs_evt_newfd);
 }
 
 /* They belong to the parent. Its lock may have been held by another thread. */

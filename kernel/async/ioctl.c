@@ -138,7 +138,7 @@ static int exs_ioctl_probe(void __user *arg)
 		.magic = EXS_PROBE_MAGIC,
 		.abi = EXS_ABI_VERSION,
 		.family = exs_family,
-		.features = EXS_FEATURE_DEVICE,
+		.features = EXS_FEATURE_DEVICE | EXS_COMPAT_FEATURES,
 		.ops = exs_ops_supported(),
 		.plain_ops = exs_foreign_ops_supported(),
 		.sqe_flags = EXS_SQE_FLAGS,

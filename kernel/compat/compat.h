@@ -194,6 +194,13 @@ bool exs_ubuf_is_marked(const struct ubuf_info *ubuf);
 #define IOCB_AIO_RW	0
 #endif
 
+/* EXS_FEATURE_*: those that not every kernel can have. */
+#ifdef EXS_HAVE_MSG_IOCB
+#define EXS_COMPAT_FEATURES	EXS_FEATURE_AIO_READ
+#else
+#define EXS_COMPAT_FEATURES	0
+#endif
+
 /* The kiocb that a read of Linux AIO came with; NULL where recvmsg() is not told. */
 static inline struct kiocb *exs_msg_aio(const struct msghdr *msg)
 {

@@ -96,6 +96,9 @@ static int exs_listen_locked(struct socket *sock, int backlog)
 	lockdep_assert_held(&xs->op_lock);
 	if (sock->state != SS_UNCONNECTED)
 		return -EINVAL;
+	err = exs_sock_check_promises(sock->sk);
+	if (err)
+		return err;
 	if (exs_sock_state(xs) == EXS_UNCONNECTED) {
 		err = exs_bind_any(xs);
 		if (err)
@@ -274,7 +277,7 @@ static int exs_shutdown(struct socket *sock, int how)
  */
 static unsigned long exs_release_linger(struct sock *sk, struct exs_conn *conn)
 {
-	unsigned long most = msecs_to_jiffies(exs_sysctl(conn->xn, linger));
+	unsigned long most = msecs_to_jiffies(exs_sysctl_cap(conn->xn, linger));
 
 	if (!sock_flag(sk, SOCK_LINGER))
 		return most;

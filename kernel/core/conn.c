@@ -91,6 +91,7 @@ struct exs_conn *exs_conn_alloc(const struct exs_sock *xs, struct mem_cgroup *me
 	INIT_LIST_HEAD(&conn->ending);
 	INIT_LIST_HEAD(&conn->finished);
 	INIT_LIST_HEAD(&conn->messages);
+	INIT_LIST_HEAD(&conn->held);
 	INIT_LIST_HEAD(&conn->closers);
 	INIT_LIST_HEAD(&conn->flushers);
 	INIT_LIST_HEAD(&conn->orphans);
@@ -370,9 +371,11 @@ int exs_conn_flush(struct exs_conn *conn, long timeout)
 /* End all receives: nobody is left to have them. */
 static void exs_conn_cancel_receives(struct exs_conn *conn)
 {
-	struct exs_xfer *x;
+	struct exs_xfer *x, *next;
 
 	lockdep_assert_held(&conn->lock);
+	list_for_each_entry_safe(x, next, &conn->held, link)
+		exs_message_unhold(conn, x);
 	list_for_each_entry(x, &conn->xfers, link)
 		if (x->is_recv && !x->ended)
 			exs_engine_cancel_rcv(&conn->engine, &x->rcv);
@@ -484,7 +487,7 @@ u32 exs_conn_sndbuf(const struct exs_conn *conn)
 	lockdep_assert_held(&conn->lock);
 	if (sk && sk->sk_userlocks & SOCK_SNDBUF_LOCK)
 		return READ_ONCE(sk->sk_sndbuf);
-	return exs_sysctl(conn->xn, sndbuf);
+	return exs_sysctl_cap(conn->xn, sndbuf);
 }
 
 bool exs_conn_writable(const struct exs_conn *conn)
@@ -571,6 +574,9 @@ static inline int exs_conn_admit(struct exs_conn *conn, const struct exs_xfer *x
 		return exs_conn_send_error(conn);
 	if (!conn->engine_up)
 		return -ENOTCONN;
+	/* exs_message_hold() keeps it behind one that is being fetched. */
+	if (conn->fetching && x->call)
+		return 0;
 	return exs_message_kept(conn) ? -EAGAIN : 0;
 }
 
@@ -578,9 +584,13 @@ exs_hot
 static void exs_conn_queue(struct exs_conn *conn, struct exs_xfer *x)
 {
 	lockdep_assert_held(&conn->lock);
-	list_add_tail(&x->link, x->gate ? &x->gate->link : &conn->xfers);
 	if (x->call)
 		list_add_tail(&x->sibling, &x->call->xfers);
+	if (x->is_recv && x->call && conn->fetching) {
+		exs_message_hold(conn, x);
+		return;
+	}
+	list_add_tail(&x->link, x->gate ? &x->gate->link : &conn->xfers);
 	if (x->gate)
 		exs_engine_send_before(&conn->engine, &x->snd, &x->gate->snd);
 	else if (x->is_recv)
@@ -658,7 +668,9 @@ void exs_conn_open(struct exs_conn *conn, struct exs_xfer *gate)
 static void exs_conn_cancel_xfer(struct exs_conn *conn, struct exs_xfer *x)
 {
 	exs_count(conn->xn, cancel_looks, 1);
-	if (x->is_recv && !x->ended)
+	if (x->held)
+		exs_message_unhold(conn, x);
+	else if (x->is_recv && !x->ended)
 		exs_engine_cancel_rcv(&conn->engine, &x->rcv);
 	if (!x->is_recv && !x->all_posted)
 		exs_engine_cancel_snd(&conn->engine, &x->snd);

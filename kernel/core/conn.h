@@ -112,6 +112,7 @@ struct exs_map {
  * @tx_pending: send: posted pieces whose completion is outstanding
  * @all_posted: send: nothing more of it will be posted
  * @ended: the engine is done with it
+ * @held: receive: in conn->held, the engine does not know it yet
  * @invalidating: receive: exs_conn_invalidated() will follow
  * @result: bytes or negative errno, valid once @ended or @all_posted
  */
@@ -134,6 +135,7 @@ struct exs_xfer {
 	u32 tx_pending;
 	bool all_posted;
 	bool ended;
+	bool held;
 	bool invalidating;
 	long result;
 };
@@ -149,6 +151,7 @@ struct exs_xfer {
  *	without the lock, too, as are @state and @end_err
  * @state: moves forward only
  * @socktype: enum exs_wire_socktype
+ * @bound_dev_if: SO_BINDTODEVICE when it began to connect, or 0
  * @local: own address
  * @peer: the peer's
  * @end_err: positive errno that ended it, 0 while it lives or after an orderly end
@@ -170,6 +173,7 @@ struct exs_conn {
 	struct exs_user *user;
 	enum exs_conn_state state;
 	u8 socktype;
+	int bound_dev_if;
 	struct sockaddr_storage local, peer;
 	/* private: to conn.c, run.c, data.c, message.c */
 	bool running, run_again;	/* exs_conn_run()                  */
@@ -183,6 +187,8 @@ struct exs_conn {
 	bool ring_made;			/* its size is settled: see exs_run_ring() */
 	bool pulling;			/* seqpacket: a plain recv's message is
 					 * on its way into a kernel buffer  */
+	bool fetching;			/* for somebody who polls              */
+	struct list_head held;		/* receives that came meanwhile        */
 	bool pull_wanted;		/* somebody polls for it              */
 	bool pull_failed;		/* for want of memory; who reads hears */
 	__poll_t wake;			/* EPOLL* to report at the end of a run */

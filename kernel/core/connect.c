@@ -245,6 +245,7 @@ static struct exs_conn *exs_connect_make(struct exs_sock *xs,
 		return ERR_PTR(-ENOMEM);
 	conn->local = xs->local;
 	conn->peer = *addr;
+	conn->bound_dev_if = READ_ONCE(xs->sk.sk_bound_dev_if);
 	err = exs_limit_charge(EXS_LIMIT_CONNS, 1, &conn->user);
 	if (!err)
 		err = exs_connect_endpoint(xs, conn);
@@ -395,6 +396,9 @@ int exs_connect(struct socket *sock, const struct sockaddr_storage *addr, bool v
 
 	switch (sock->state) {
 	case SS_UNCONNECTED:
+		err = exs_sock_check_promises(sock->sk);
+		if (err)
+			break;
 		err = exs_connect_start(sock, addr, v6, timeo);
 		/* Another thread was quicker. */
 		if (err == -EALREADY && timeo)

@@ -151,6 +151,8 @@ int exs_set_timeout(struct exs_sock *xs, bool recv, sockptr_t val, unsigned int 
 void exs_get_timeout(const struct exs_sock *xs, bool recv, struct exs_opt_timeout *t);
 
 /* sockopt.c */
+/* -EOPNOTSUPP: an option of the socket layer's is set that nothing here would heed. */
+int exs_sock_check_promises(const struct sock *sk);
 int exs_setsockopt(struct socket *sock, int level, int name, sockptr_t val,
 		   unsigned int len);
 int exs_getsockopt(struct socket *sock, int level, int name, char __user *val,

@@ -344,7 +344,7 @@ int exs_conn_sendmsg(struct exs_conn *conn, struct sock *sk, struct msghdr *msg,
 
 /* What a plain recv() of a stream is doing. */
 struct exs_read {
-	struct exs_reader reader;
+	struct exs_rcv place;		/* in the order of receives */
 	struct exs_conn *conn;
 	struct msghdr *msg;
 	int flags;
@@ -370,7 +370,7 @@ static int exs_read_piece(struct exs_read *r, u32 off, u32 len)
 		done = copy_to_iter(conn->ring_mem + off, n, &r->msg->msg_iter);
 	spin_lock(&conn->lock);
 	if (!(r->flags & MSG_PEEK) && done) {
-		exs_engine_consume(&conn->engine, &r->reader.rcv, done);
+		exs_engine_consume(&conn->engine, &r->place, done);
 		conn->run_again = true;
 	}
 	r->copied += done;
@@ -379,7 +379,7 @@ static int exs_read_piece(struct exs_read *r, u32 off, u32 len)
 
 static u32 exs_read_peek(const struct exs_read *r, u32 *off)
 {
-	return exs_engine_peek(&r->conn->engine, &r->reader.rcv,
+	return exs_engine_peek(&r->conn->engine, &r->place,
 			       r->flags & MSG_PEEK ? r->copied : 0, off);
 }
 
@@ -388,7 +388,7 @@ static bool exs_read_over(const struct exs_read *r)
 {
 	const struct exs_conn *conn = r->conn;
 
-	return r->reader.done || conn->read_shut ||
+	return r->place.flags & EXS_RCV_ENDED || conn->read_shut ||
 	       (conn->state > EXS_CONN_UP && !exs_engine_readable(&conn->engine));
 }
 
@@ -434,7 +434,7 @@ static int exs_read_stream(struct exs_conn *conn, struct sock *sk, struct msghdr
 			   size_t len, int flags)
 {
 	struct exs_read r = {
-		.reader.rcv = { .len = len, .flags = EXS_RCV_READER },
+		.place = { .len = len, .flags = EXS_RCV_READER },
 		.conn = conn, .msg = msg, .flags = flags, .len = len,
 		.target = sock_rcvlowat(sk, flags & MSG_WAITALL, len),
 		.timeo = sock_rcvtimeo(sk, flags & MSG_DONTWAIT),
@@ -447,11 +447,10 @@ static int exs_read_stream(struct exs_conn *conn, struct sock *sk, struct msghdr
 	if (exs_read_in_vain(conn)) {
 		err = -EOPNOTSUPP;
 	} else if (conn->engine_up) {
-		exs_engine_recv(&conn->engine, &r.reader.rcv);
+		exs_engine_recv(&conn->engine, &r.place);
 		/* It may have ended at once, and must leave before we do. */
 		err = exs_read_loop(&r);
-		if (!r.reader.done)
-			exs_engine_remove_reader(&conn->engine, &r.reader.rcv);
+		exs_engine_remove_reader(&conn->engine, &r.place);
 		if (exs_conn_reader_first(conn))
 			conn->wake |= EPOLLIN;
 		if (!err && !r.copied)

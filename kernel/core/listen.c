@@ -107,7 +107,7 @@ static bool exs_listen_reserve(struct exs_listen *listen, enum exs_wire_reason *
 	} else if (listen->count >= listen->backlog) {
 		*reason = EXS_REJECT_BACKLOG;
 		exs_count(xn, reject_backlog, 1);
-	} else if (listen->half_open >= exs_sysctl(xn, max_half_open)) {
+	} else if (listen->half_open >= exs_sysctl_cap(xn, max_half_open)) {
 		*reason = EXS_REJECT_LIMIT;
 		exs_count(xn, reject_half_open, 1);
 	} else if (exs_limit_reached(xn, EXS_LIMIT_CONNS, listen->user)) {
@@ -162,6 +162,17 @@ static bool exs_listen_wants(struct exs_listen *listen, const struct exs_hello *
 		return false;
 	}
 	return true;
+}
+
+bool exs_listen_on(const struct exs_listen *listen, int ifindex)
+{
+	const struct sock *sk = listen->sk;
+	int bound = READ_ONCE(sk->sk_bound_dev_if);
+
+	if (!bound || bound == ifindex)
+		return true;
+	exs_count(exs_net(sock_net(sk)), reject_device, 1);
+	return false;
 }
 
 struct exs_conn *exs_listen_request(struct exs_listen *listen,
@@ -286,6 +297,7 @@ static void exs_child_inherit(struct sock *child, const struct sock *sk)
 {
 	child->sk_priority = sk->sk_priority;
 	child->sk_mark = sk->sk_mark;
+	child->sk_bound_dev_if = READ_ONCE(sk->sk_bound_dev_if);
 	child->sk_reuse = sk->sk_reuse;
 	child->sk_sndbuf = sk->sk_sndbuf;
 	child->sk_rcvbuf = sk->sk_rcvbuf;

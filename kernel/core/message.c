@@ -80,6 +80,121 @@ void exs_message_purge(struct exs_conn *conn)
 		exs_kept_free(kept);
 }
 
+static int exs_message_copy(struct exs_kept *kept, struct iov_iter *to, size_t len)
+{
+	size_t n = min_t(size_t, len, kept->len);
+
+	if (kept->x)
+		return exs_kbuf_drain(kept->x, n, to);
+	return copy_to_iter(kept->data, n, to) == n ? 0 : -EFAULT;
+}
+
+/* The receive @x, which nothing else knows now, ends with @kept's bytes. */
+static void exs_message_end_with(struct exs_conn *conn, struct exs_xfer *x,
+				 struct exs_kept *kept, struct iov_iter *to)
+{
+	u64 len = x->rcv.len;
+	int err = exs_message_copy(kept, to, len);
+
+	x->ended = true;
+	x->result = err ?: min_t(u64, len, kept->len);
+	if (kept->len > len || kept->trunc)
+		x->msg_flags |= MSG_TRUNC;
+	/* Behind those whose memory is still being taken back. */
+	spin_lock(&conn->lock);
+	if (x->map.mapped && x->result > 0)
+		exs_conn_wrote(conn, x, 0, x->result);
+	list_add_tail(&x->link, &conn->ending);
+	spin_unlock(&conn->lock);
+}
+
+/* The oldest message that no plain recv() has asked for. */
+static struct exs_kept *exs_message_unclaimed(const struct exs_conn *conn)
+{
+	struct exs_kept *kept;
+
+	lockdep_assert_held(&conn->lock);
+	list_for_each_entry(kept, &conn->messages, node)
+		if (kept->ready)
+			return kept;
+	return NULL;
+}
+
+static void exs_message_consume(struct exs_conn *conn, struct exs_kept *kept)
+{
+	if (!kept->x) {
+		spin_lock(&conn->lock);
+		exs_engine_unqueued(&conn->engine, kept->len);
+		/* Whoever waited for this to be the last one. */
+		if (exs_engine_eof(&conn->engine))
+			conn->wake |= EPOLLIN;
+		spin_unlock(&conn->lock);
+	}
+	exs_kept_put(conn, kept);
+	exs_conn_run(conn);
+}
+
+/* The receive that has waited longest for the fetch, which cannot be cancelled any more. */
+static struct exs_xfer *exs_held_take(struct exs_conn *conn)
+{
+	struct exs_xfer *x;
+
+	lockdep_assert_held(&conn->lock);
+	x = list_first_entry_or_null(&conn->held, struct exs_xfer, link);
+	if (x) {
+		list_del(&x->link);
+		x->held = false;
+		x->ended = true;
+	}
+	return x;
+}
+
+/*
+ * The fetch is over: receives that have waited for it get what is kept, and the rest take
+ * their places in the engine. Those that come meanwhile wait behind them.
+ */
+static void exs_held_release(struct exs_conn *conn)
+	__must_hold(&conn->lock)
+{
+	struct exs_xfer *x, *next;
+	struct exs_kept *kept;
+	struct iov_iter to;
+
+	lockdep_assert_held(&conn->lock);
+	while ((kept = exs_message_unclaimed(conn)) && (x = exs_held_take(conn))) {
+		list_del(&kept->node);
+		spin_unlock(&conn->lock);
+		to = x->iter;
+		exs_message_end_with(conn, x, kept, &to);
+		exs_message_consume(conn, kept);
+		spin_lock(&conn->lock);
+	}
+	conn->fetching = false;
+	conn->run_again = true;
+	list_for_each_entry_safe(x, next, &conn->held, link) {
+		x->held = false;
+		list_move_tail(&x->link, &conn->xfers);
+		exs_engine_recv(&conn->engine, &x->rcv);
+	}
+}
+
+void exs_message_hold(struct exs_conn *conn, struct exs_xfer *x)
+{
+	lockdep_assert_held(&conn->lock);
+	x->held = true;
+	list_add_tail(&x->link, &conn->held);
+}
+
+void exs_message_unhold(struct exs_conn *conn, struct exs_xfer *x)
+{
+	lockdep_assert_held(&conn->lock);
+	x->held = false;
+	x->ended = true;
+	x->msg_flags &= ~MSG_EOR;
+	x->result = conn->read_shut ? 0 : -ECANCELED;
+	list_move_tail(&x->link, &conn->finished);
+}
+
 static void exs_pull_done(struct exs_xfer *x, long res)
 {
 	struct exs_kept *kept = x->private;
@@ -96,6 +211,8 @@ static void exs_pull_done(struct exs_xfer *x, long res)
 	} else {
 		list_del(&kept->node);
 	}
+	if (conn->fetching)
+		exs_held_release(conn);
 	spin_unlock(&conn->lock);
 	if (!keep)
 		exs_kept_free(kept);
@@ -131,18 +248,6 @@ static struct exs_kept *exs_message_first(const struct exs_conn *conn)
 bool exs_message_ready(const struct exs_conn *conn)
 {
 	return exs_message_first(conn);
-}
-
-/* The oldest message that no plain recv() has asked for. */
-static struct exs_kept *exs_message_unclaimed(const struct exs_conn *conn)
-{
-	struct exs_kept *kept;
-
-	lockdep_assert_held(&conn->lock);
-	list_for_each_entry(kept, &conn->messages, node)
-		if (kept->ready)
-			return kept;
-	return NULL;
 }
 
 bool exs_message_kept(const struct exs_conn *conn)
@@ -229,7 +334,8 @@ static bool exs_message_end(const struct exs_conn *conn)
  */
 bool exs_message_readable(const struct exs_conn *conn)
 {
-	return exs_message_ready(conn) || exs_message_end(conn) || conn->pull_failed;
+	return exs_message_ready(conn) || exs_message_end(conn) ||
+	       (conn->pull_failed && exs_message_pullable(conn, 0));
 }
 
 /*
@@ -256,18 +362,24 @@ void exs_message_fetch(struct exs_conn *conn)
 	bool wanted = conn->pull_wanted ||
 		      (conn->sk && exs_sock_has_audience(conn->sk, EPOLLIN));
 	struct mem_cgroup *old;
+	int err;
 
 	lockdep_assert_held(&conn->lock);
 	if (!wanted || !exs_message_fetchable(conn))
 		return;
 	conn->pull_wanted = false;
+	conn->fetching = true;
+	conn->budget -= PFN_UP(conn->engine.announced_len);
 	old = set_active_memcg(conn->memcg);
+	err = exs_message_pull(conn, conn->engine.announced_len);
 	/* Who reads then tries again, and hears why. */
-	if (exs_message_pull(conn, conn->engine.announced_len) == -ENOMEM) {
+	if (err && err != -EAGAIN) {
 		exs_count(conn->xn, fetch_failed, 1);
 		conn->pull_failed = true;
 		conn->wake |= EPOLLIN;
 	}
+	if (err)
+		exs_held_release(conn);
 	set_active_memcg(old);
 }
 
@@ -320,29 +432,6 @@ static struct exs_kept *exs_message_take(struct exs_conn *conn, size_t len, bool
 	return kept;
 }
 
-static int exs_message_copy(struct exs_kept *kept, struct iov_iter *to, size_t len)
-{
-	size_t n = min_t(size_t, len, kept->len);
-
-	if (kept->x)
-		return exs_kbuf_drain(kept->x, n, to);
-	return copy_to_iter(kept->data, n, to) == n ? 0 : -EFAULT;
-}
-
-static void exs_message_consume(struct exs_conn *conn, struct exs_kept *kept)
-{
-	if (!kept->x) {
-		spin_lock(&conn->lock);
-		exs_engine_unqueued(&conn->engine, kept->len);
-		/* Whoever waited for this to be the last one. */
-		if (exs_engine_eof(&conn->engine))
-			conn->wake |= EPOLLIN;
-		spin_unlock(&conn->lock);
-	}
-	exs_kept_put(conn, kept);
-	exs_conn_run(conn);
-}
-
 static int exs_message_give(struct exs_conn *conn, struct exs_kept *kept,
 			    struct msghdr *msg, size_t len, int flags)
 {
@@ -383,10 +472,8 @@ u32 exs_message_queued(struct exs_conn *conn)
 
 bool exs_read_kept(struct exs_conn *conn, struct exs_xfer *x)
 {
-	struct exs_kept *kept;
 	struct iov_iter iter = x->iter;
-	u64 len = x->rcv.len;
-	int err;
+	struct exs_kept *kept;
 
 	spin_lock(&conn->lock);
 	kept = exs_message_unclaimed(conn);
@@ -396,16 +483,8 @@ bool exs_read_kept(struct exs_conn *conn, struct exs_xfer *x)
 	if (!kept)
 		return false;
 
-	err = exs_message_copy(kept, &iter, len);
 	x->conn = conn;
-	x->ended = true;
-	x->result = err ?: min_t(u64, len, kept->len);
-	if (kept->len > len || kept->trunc)
-		x->msg_flags |= MSG_TRUNC;
-	/* Behind those whose memory is still being taken back. */
-	spin_lock(&conn->lock);
-	list_add_tail(&x->link, &conn->ending);
-	spin_unlock(&conn->lock);
+	exs_message_end_with(conn, x, kept, &iter);
 	exs_message_consume(conn, kept);
 	return true;
 }

@@ -32,6 +32,13 @@ void exs_message_fetch(struct exs_conn *conn) __must_hold(&conn->lock);
 /* An asynchronous receive would. conn->lock held. */
 bool exs_message_kept(const struct exs_conn *conn);
 
+/* An asynchronous receive, mapped, that came while a message was being fetched for who
+ * polls: it is to have that, or goes on when the fetch is over; or it is cancelled.
+ * conn->lock held.
+ */
+void exs_message_hold(struct exs_conn *conn, struct exs_xfer *x);
+void exs_message_unhold(struct exs_conn *conn, struct exs_xfer *x);
+
 /* FIONREAD: bytes of the next message, 0 if there is none. conn->lock held. */
 u32 exs_message_queued(struct exs_conn *conn);
 

@@ -152,7 +152,7 @@ void exs_conn_read_ring(struct exs_conn *conn, u32 off, u32 len)
 		conn->ep->ops->read_ring(conn->ep, off, len);
 }
 
-static void exs_run_wrote(struct exs_conn *conn, struct exs_xfer *x, u64 off, u64 len)
+void exs_conn_wrote(struct exs_conn *conn, struct exs_xfer *x, u64 off, u64 len)
 {
 	lockdep_assert_held(&conn->lock);
 	if (conn->ep)
@@ -201,7 +201,7 @@ static void exs_run_copies(struct exs_conn *conn)
 		conn->budget -= PFN_UP(copy.len);
 
 		exs_run_copy(conn, x, &copy);
-		exs_run_wrote(conn, x, copy.rcv_off, copy.len);
+		exs_conn_wrote(conn, x, copy.rcv_off, copy.len);
 		exs_engine_copied(&conn->engine, &copy);
 	}
 }
@@ -227,7 +227,6 @@ static void exs_run_end_rcv(struct exs_conn *conn, struct exs_rcv *rcv)
 	struct exs_xfer *x = exs_rcv_xfer(rcv);
 
 	if (rcv->flags & EXS_RCV_READER) {
-		exs_reader(rcv)->done = true;
 		conn->wake |= EPOLLIN;
 		return;
 	}
@@ -364,6 +363,12 @@ static void exs_run_drained(struct exs_conn *conn)
 	exs_run_finish(conn);
 	if (!list_empty(&conn->finished))
 		return;
+	/* Receives that waited for a fetch, which is over now. */
+	exs_run_ended(conn);
+	if (!list_empty(&conn->finished)) {
+		conn->run_again = true;
+		return;
+	}
 	exs_run_unmap_rest(conn);
 	WRITE_ONCE(conn->state, EXS_CONN_DEAD);
 	conn->wake |= EPOLLIN | EPOLLOUT | EPOLLHUP;
@@ -461,7 +466,7 @@ static void exs_run_revokes(struct exs_conn *conn)
 		exs_conn_put(conn);	/* not the last: our caller's */
 	if (waits && (!conn->revoking || conn->revokes != e->stats.revokes ||
 		      conn->revoke_rp != e->rp)) {
-		patience = msecs_to_jiffies(exs_sysctl(conn->xn, stall_timeout));
+		patience = msecs_to_jiffies(exs_sysctl_cap(conn->xn, stall_timeout));
 		conn->revokes = e->stats.revokes;
 		conn->revoke_rp = e->rp;
 		conn->revoke_by = jiffies + patience;
@@ -567,7 +572,7 @@ static int exs_conn_eager(struct exs_conn *conn, struct exs_rcv *rcv)
 		return exs_message_keep(conn, msg->data, msg->len);
 	len = min_t(u64, msg->len, rcv->len);
 	exs_xfer_put(exs_rcv_xfer(rcv), 0, msg->data, len);
-	exs_run_wrote(conn, exs_rcv_xfer(rcv), 0, len);
+	exs_conn_wrote(conn, exs_rcv_xfer(rcv), 0, len);
 	return 0;
 }
 

@@ -9,21 +9,6 @@
 
 extern struct workqueue_struct *exs_run_wq;
 
-/**
- * struct exs_reader - a plain recv() of a stream, in the order of receives
- * @rcv: its place
- * @done: the engine ended it: no more bytes will come
- */
-struct exs_reader {
-	struct exs_rcv rcv;
-	bool done;
-};
-
-static inline struct exs_reader *exs_reader(struct exs_rcv *rcv)
-{
-	return container_of(rcv, struct exs_reader, rcv);
-}
-
 void exs_conn_run_work(struct work_struct *work);
 
 /*
@@ -89,6 +74,9 @@ bool exs_conn_reader_first(struct exs_conn *conn);
 
 /* Before @len bytes at @off of the ring are copied. conn->lock held. */
 void exs_conn_read_ring(struct exs_conn *conn, u32 off, u32 len);
+
+/* The processor wrote @len bytes from byte @off on into @x, a receive. conn->lock held. */
+void exs_conn_wrote(struct exs_conn *conn, struct exs_xfer *x, u64 off, u64 len);
 
 /* For exs_conn_wait(): poll the device if the socket wants that, until @wait is woken
  * or so long, at most *@timeo, which becomes less by it. No lock held.

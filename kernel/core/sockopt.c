@@ -95,6 +95,15 @@ static bool exs_is_timeout(int level, int name)
 	       (name == EXS_SO_SEND_TIMEOUT || name == EXS_SO_RECV_TIMEOUT);
 }
 
+/*
+ * The socket layer takes SO_MARK and SO_PRIORITY without asking. The devices' packets have
+ * neither, so whoever relies on them is told before there are any.
+ */
+int exs_sock_check_promises(const struct sock *sk)
+{
+	return READ_ONCE(sk->sk_mark) || READ_ONCE(sk->sk_priority) ? -EOPNOTSUPP : 0;
+}
+
 int exs_setsockopt(struct socket *sock, int level, int name, sockptr_t val,
 		   unsigned int len)
 {

@@ -73,6 +73,7 @@
 	X(reject_hello)		\
 	X(reject_version)	\
 	X(reject_socktype)	\
+	X(reject_device)	\
 	X(reject_nomem)		\
 	X(reject_limit)		\
 	X(reject_disabled)	\

@@ -67,6 +67,9 @@ int exs_verbs_listen(struct exs_verbs_listener *l, int backlog,
  * What the transport calls of core (core/listen.c) for a listener.
  */
 
+/* Whether requests that come in by interface @ifindex are for it: SO_BINDTODEVICE. */
+bool exs_listen_on(const struct exs_listen *listen, int ifindex);
+
 /* A request arrived, in a CM handler (sleeps, but must not call rdma_cm or
  * take lock_sock): reserves a place in the backlog.
  * Return: a new connection in CONNECTING with one reference for the endpoint,

@@ -163,16 +163,41 @@ static void exs_verbs_param(struct exs_verbs_ep *v, struct rdma_conn_param *para
 	};
 }
 
+/* With SO_BINDTODEVICE the CM looks for a route by that interface. */
 static int exs_verbs_resolve(struct exs_verbs_ep *v, unsigned int ms)
 {
+	int bound = v->ep.conn->bound_dev_if;
+
+	if (bound && !v->id->device)
+		v->id->route.addr.dev_addr.bound_dev_if = bound;
 	return rdma_resolve_addr(v->id, NULL, (struct sockaddr *)&v->ep.conn->peer,
 				 min_t(unsigned int, ms, EXS_VERBS_ADDR_MS));
+}
+
+/* What the CM calls it that no RDMA device is at that interface depends on the family. */
+static int exs_verbs_addr_errno(const struct exs_verbs_ep *v, int err)
+{
+	if (err == -ETIMEDOUT)
+		return -EHOSTUNREACH;
+	if (err == -ENODEV && v->ep.conn->bound_dev_if)
+		return -ENETUNREACH;
+	return exs_verbs_errno(err);
+}
+
+/* Whatever the CM made of it: by another interface than that nothing goes. */
+static bool exs_verbs_right_interface(const struct exs_verbs_ep *v)
+{
+	int bound = v->ep.conn->bound_dev_if;
+
+	return !bound || v->id->route.addr.dev_addr.bound_dev_if == bound;
 }
 
 static int exs_verbs_step_route(struct exs_verbs_ep *v)
 {
 	int err;
 
+	if (!exs_verbs_right_interface(v))
+		return -ENETUNREACH;
 	exs_verbs_addresses(v);
 	err = exs_verbs_make_qp(v);
 	return err ? err : rdma_resolve_route(v->id, EXS_VERBS_ROUTE_MS);
@@ -318,8 +343,11 @@ static int (*const exs_verbs_step[])(struct exs_verbs_ep *v) = {
 	[EXS_VERBS_DO_ACCEPT]	= exs_verbs_step_accept,
 };
 
-/* Take those of @steps that are due. Return: 0, or -ERESTARTSYS. Sleeps. */
-static int exs_verbs_take_steps(struct exs_verbs_ep *v, unsigned long steps)
+/*
+ * Take those of @steps that are due, and only if @blocking those that may sleep for long,
+ * which may turn out on the way. Return: 0, or -ERESTARTSYS. Sleeps.
+ */
+static int exs_verbs_take_steps(struct exs_verbs_ep *v, unsigned long steps, bool blocking)
 {
 	struct mem_cgroup *old = set_active_memcg(v->ep.conn->memcg);
 	unsigned int i;
@@ -327,6 +355,8 @@ static int exs_verbs_take_steps(struct exs_verbs_ep *v, unsigned long steps)
 
 	mutex_lock(&v->step_mutex);
 	for (i = 0; i < ARRAY_SIZE(exs_verbs_step) && !err; i++) {
+		if (!blocking && BIT(i) & exs_verbs_blocking_steps(v))
+			continue;
 		if (!(steps & BIT(i)) || !test_and_clear_bit(i, &v->todo) ||
 		    exs_verbs_is(v, EXS_VERBS_CLOSING))
 			continue;
@@ -383,7 +413,7 @@ void exs_verbs_cm_work(struct work_struct *work)
 		exs_verbs_lost(v);
 	if (!(READ_ONCE(v->todo) & steps) || !exs_verbs_hold(v))
 		return;
-	exs_verbs_take_steps(v, steps);
+	exs_verbs_take_steps(v, steps, false);
 	exs_verbs_unhold(v);
 }
 
@@ -415,7 +445,7 @@ void exs_verbs_connect_work(struct work_struct *work)
 		return;
 	}
 	if (turn > 0) {
-		exs_verbs_take_steps(v, BIT(EXS_VERBS_DO_CONNECT));
+		exs_verbs_take_steps(v, BIT(EXS_VERBS_DO_CONNECT), true);
 		exs_turn_pass(user, EXS_POOL_CONNECT);
 	}
 	if (turn == EXS_TURN_WAITED)
@@ -496,8 +526,7 @@ int exs_verbs_conn_event(struct rdma_cm_id *id, struct rdma_cm_event *ev)
 		exs_verbs_established(v, &ev->param.conn);
 		break;
 	case RDMA_CM_EVENT_ADDR_ERROR:
-		exs_conn_lost(conn, ev->status == -ETIMEDOUT ? EHOSTUNREACH :
-			      -exs_verbs_errno(ev->status));
+		exs_conn_lost(conn, -exs_verbs_addr_errno(v, ev->status));
 		break;
 	case RDMA_CM_EVENT_ROUTE_ERROR:
 		exs_conn_lost(conn, EHOSTUNREACH);
@@ -565,7 +594,7 @@ static int exs_verbs_drive(struct exs_verbs_ep *v)
 		err = wait_event_interruptible(v->wait, exs_verbs_over(v) ||
 					       READ_ONCE(v->todo) & EXS_VERBS_DO_STEPS);
 		if (!err && !exs_verbs_over(v))
-			err = exs_verbs_take_steps(v, EXS_VERBS_DO_STEPS);
+			err = exs_verbs_take_steps(v, EXS_VERBS_DO_STEPS, true);
 	} while (!err && !exs_verbs_over(v));
 	if (exs_verbs_over(v))
 		err = exs_verbs_outcome(v);
@@ -607,7 +636,7 @@ int exs_verbs_connect(struct exs_ep *ep, bool nonblock, long timeout)
 	queue_delayed_work(exs_verbs_wq, &v->timer, timeout);
 	err = exs_verbs_resolve(v, jiffies_to_msecs(timeout));
 	if (err) {
-		err = exs_verbs_errno(err);
+		err = exs_verbs_addr_errno(v, err);
 		exs_conn_lost(ep->conn, -err);
 		if (!nonblock)
 			exs_verbs_leave(v);

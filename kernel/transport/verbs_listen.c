@@ -198,6 +198,8 @@ static int exs_verbs_request(struct exs_verbs_listener *l, struct rdma_cm_id *id
 	struct exs_conn *conn;
 
 	id->context = NULL;
+	if (!exs_listen_on(l->listen, id->route.addr.dev_addr.bound_dev_if))
+		return exs_verbs_refuse(id, EXS_REJECT_NONE);
 	reason = exs_verbs_hello(l, param, &hello);
 	if (reason)
 		return exs_verbs_refuse(id, reason);
@@ -212,7 +214,7 @@ static int exs_verbs_request(struct exs_verbs_listener *l, struct rdma_cm_id *id
 		return exs_verbs_refuse(id, EXS_REJECT_LIMIT);
 	}
 	queue_delayed_work(exs_verbs_wq, &v->timer,
-			   msecs_to_jiffies(exs_sysctl(conn->xn, handshake_timeout)));
+			   msecs_to_jiffies(exs_sysctl_cap(conn->xn, handshake_timeout)));
 	exs_verbs_note(v, EXS_VERBS_DO_ACCEPT);
 	return 0;
 }

@@ -28,7 +28,7 @@
 
 static unsigned long exs_verbs_patience(const struct exs_verbs_ep *v)
 {
-	return msecs_to_jiffies(exs_sysctl(v->ep.conn->xn, stall_timeout));
+	return msecs_to_jiffies(exs_sysctl_cap(v->ep.conn->xn, stall_timeout));
 }
 
 /* There may be something to send. conn->lock held. */

@@ -178,7 +178,7 @@ static void features(void)
 
 	must(ioctl(queue_new(8), EXS_IOC_PROBE, &probe));
 	must_be(probe.abi, EXS_ABI_VERSION);
-	must_be(probe.features, EXS_FEATURE_DEVICE);
+	must_be(probe.features & ~EXS_FEATURE_AIO_READ, EXS_FEATURE_DEVICE);
 	must_be(probe.ops, (1 << (EXS_OP_POLL + 1)) - 2);
 	must_be(probe.plain_ops, probe.ops);
 	must_be(probe.sqe_flags, EXS_SQE_TIMEOUT_ONCE | EXS_SQE_TIMEOUT_END | EXS_SQE_EXS_ONLY);

@@ -380,7 +380,7 @@ resume()
 
 sent()
 {
-	awk '/^(direct|indirect|eager)_tx_bytes/ { n += $2 } END { print n }' /proc/net/exs
+	awk '/^(direct|indirect|eager)_tx_bytes/ { n += $2 } END { printf "%.0f\n", n }' /proc/net/exs
 }
 
 case_resumes()

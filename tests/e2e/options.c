@@ -674,6 +674,66 @@ static void sndbuf(void)
 	pair_close(&p);
 }
 
+/* What the kernel takes without asking us; nothing would come of it. */
+static void unkept(void)
+{
+	static const int names[] = { SO_MARK, SO_PRIORITY };
+	int fd = listener(8);
+	union address to = name_of(fd);
+	size_t i;
+
+	for (i = 0; i < ARRAY_SIZE(names); i++) {
+		int c = new_socket(), l = bound_socket();
+
+		set_int(c, SOL_SOCKET, names[i], 5);
+		must_fail(connect(c, &to.sa, address_len(&to)), EOPNOTSUPP);
+		set_int(c, SOL_SOCKET, names[i], 0);
+		must(connect(c, &to.sa, address_len(&to)));
+		close(c);
+		set_int(l, SOL_SOCKET, names[i], 5);
+		must_fail(listen(l, 1), EOPNOTSUPP);
+		set_int(l, SOL_SOCKET, names[i], 0);
+		must(listen(l, 1));
+		close(l);
+	}
+	close(fd);
+}
+
+static void bind_to_device(int fd, const char *name)
+{
+	must(setsockopt(fd, SOL_SOCKET, SO_BINDTODEVICE, name, strlen(name)));
+}
+
+static void device_of_connect(void)
+{
+	int fd = listener(8), c = new_socket();
+	union address to = name_of(fd);
+
+	shell("ip link add elsewhere type dummy && ip link set elsewhere up");
+	bind_to_device(c, "elsewhere");
+	must_fail(connect(c, &to.sa, address_len(&to)), ENETUNREACH);
+	bind_to_device(c, "rxe0dev");
+	must(connect(c, &to.sa, address_len(&to)));
+	close(c);
+	close(fd);
+	shell("ip link delete elsewhere");
+}
+
+static void device_of_listen(void)
+{
+	int fd = listener(8), c;
+	union address to = name_of(fd);
+
+	bind_to_device(fd, "lo");
+	c = new_socket();
+	must_fail(connect(c, &to.sa, address_len(&to)), ECONNREFUSED);
+	must_be(delta("reject_device"), 1);
+	bind_to_device(fd, "rxe0dev");
+	must(connect(c, &to.sa, address_len(&to)));
+	close(c);
+	close(fd);
+}
+
 static const struct e2e_case cases[] = {
 	{ "values", values, .on = ON_BOTH, .needs = NEEDS_ONE },
 	{ "ring_privileged", ring_privileged, .on = ON_STREAM, .needs = NEEDS_ONE },
@@ -696,6 +756,9 @@ static const struct e2e_case cases[] = {
 	{ "busy_poll_bounded", busy_poll_bounded, .on = ON_BOTH, .needs = NEEDS_ONE },
 	{ "of_tcp", of_tcp, .on = ON_BOTH | ON_TCP, .needs = NEEDS_ONE },
 	{ "of_nobody", of_nobody, .on = ON_BOTH, .needs = NEEDS_ONE },
+	{ "unkept", unkept, .on = ON_BOTH, .needs = NEEDS_ONE },
+	{ "device_of_connect", device_of_connect, .on = ON_ALL6, .needs = NEEDS_ONE | NEEDS_RXE },
+	{ "device_of_listen", device_of_listen, .on = ON_ALL6, .needs = NEEDS_ONE | NEEDS_RXE },
 	{ "keepalive", keepalive, .on = ON_STREAM, .needs = NEEDS_ONE },
 	{ "sndbuf", sndbuf, .on = ON_STREAM, .needs = NEEDS_ONE },
 	{},

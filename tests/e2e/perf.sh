@@ -48,6 +48,36 @@ blasts()
 	done
 }
 
+# within NAME MIN MAX: of a count in the client's result.
+within()
+{
+	local value
+
+	value=$(sed -nE "s/.* $1=([0-9.]+).*/\\1/p" <<< "$OUT ")
+	[ -n "$value" ] || fail "no $1: $OUT"
+	awk "BEGIN { exit !($value >= $2 && $value <= $3) }" || fail "$1 is $value, not $2 to $3"
+}
+
+# counts SIZE MIN MAX [--seqpacket]: the share of bytes that go direct, and what it takes.
+counts()
+{
+	local size=$1 min=$2 max=$3
+
+	shift 3
+	serve "$@"
+	must exs-perf --blast "$@" -s "$size" -d 4 -n 50 $HOST
+	ended $SERVER 0
+	within direct_percent "$min" "$max"
+	within client_packets 1 1000
+	within client_switches 0 100
+	within client_cpu_usec 0.01 10000000
+}
+
+case_counts_direct() { counts 262144 1 100 --seqpacket; }
+case_counts_eager() { counts 64 0 0 --seqpacket; }
+case_pingpong_busy() { pingpongs --busy; }
+case_pingpong_plain() { pingpongs --plain; }
+case_pingpong_plain_messages() { pingpongs --plain --busy --seqpacket; }
 case_pingpong() { pingpongs; }
 case_pingpong_messages() { pingpongs --seqpacket; }
 case_blast() { blasts; }

@@ -359,6 +359,52 @@ static void epoll_edge_write(void)
 	must_be(epoll_next(ep, limit_ms()) & EPOLLOUT, EPOLLOUT);
 }
 
+/*
+ * Who is woken at the end reads it at once, while others are still being woken: there are so
+ * many that the first one is done before the last.
+ */
+static void *read_end(void *arg)
+{
+	struct waiting *w = arg;
+	int ep = epoll_of(w->fd, EPOLLIN | EPOLLRDHUP | EPOLLET);
+	char c;
+
+	w->tid = gettid();
+	w->got = epoll_next(ep, limit_ms());
+	must_be(recv(w->fd, &c, 1, MSG_DONTWAIT), 0);
+	must(close(ep));
+	return NULL;
+}
+
+static void edge_end(void)
+{
+	pthread_t thread;
+	struct waiting w;
+	int ep[400];
+	size_t i;
+	struct pair p;
+
+	pair_open(&p);
+	for (i = 0; i < ARRAY_SIZE(ep); i++)
+		ep[i] = epoll_of(p.s, EPOLLIN | EPOLLET);
+	w = (struct waiting){ .fd = p.s };
+	must_be(pthread_create(&thread, NULL, read_end, &w), 0);
+	wait_until(w.tid);
+	wait_blocked(w.tid);
+	must(shutdown(p.c, SHUT_WR));
+	must_be(pthread_join(thread, NULL), 0);
+	must_be(w.got, EPOLLIN | EPOLLRDHUP);
+	for (i = 0; i < ARRAY_SIZE(ep); i++)
+		must(close(ep[i]));
+	pair_close(&p);
+}
+
+static void epoll_edge_end(void)
+{
+	for (int i = 0; i < 25; i++)
+		edge_end();
+}
+
 static void epoll_once(void)
 {
 	struct epoll_event ev = { .events = EPOLLIN | EPOLLONESHOT };
@@ -426,6 +472,7 @@ static const struct e2e_case cases[] = {
 	{ "wakes_writer", wakes_writer, .on = ON_BOTH | ON_TCP },
 	{ "epoll_level", epoll_level, .on = ON_BOTH | ON_TCP },
 	{ "epoll_edge", epoll_edge, .on = ON_BOTH | ON_TCP },
+	{ "epoll_edge_end", epoll_edge_end, .on = ON_BOTH | ON_TCP },
 	{ "epoll_edge_write", epoll_edge_write, .on = ON_BOTH | ON_TCP },
 	{ "epoll_once", epoll_once, .on = ON_BOTH | ON_TCP },
 	{ "epoll_connect", epoll_connect, .on = ON_BOTH | ON_TCP },

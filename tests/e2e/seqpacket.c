@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /* Messages: boundaries, truncation, no bytes at all, up to the largest. */
-#include "lib/e2e.h"
+#include "lib/async.h"
 
 #include <poll.h>
 #include <pthread.h>
@@ -467,7 +467,53 @@ static void poll_keeps_its_word(void)
 	must_fail(recv(p.s, room, 1, MSG_DONTWAIT), EAGAIN);
 }
 
+/* The events of a send, and of two receives in their order. */
+static void received_in_order(exs_qhandle_t q, size_t large)
+{
+	long lengths[2] = { large, 5 };
+	int i, got = 0;
+
+	for (i = 0; i < 3; i++) {
+		exs_event_t ev = event_next(q);
+
+		must_be(ev.exs_evt_errno, 0);
+		if (ev.exs_evt_type == EXS_EVT_RECV)
+			must_be(ev.exs_evt_union.exs_evt_xfer.exs_evt_length, lengths[got++]);
+	}
+}
+
+/* Receives that are posted while a message is fetched for who polls take that one first. */
+static void poll_keeps_order(void)
+{
+	struct epoll_event ev = { .events = EPOLLIN };
+	exs_qhandle_t q = queue_new(16);
+	size_t large = 300000, i, rounds = amount(40);
+	int ep = must(epoll_create1(0));
+	char *out = pages(large), *in = pages(large), small[8];
+	struct pair p;
+
+	pair_open(&p);
+	must(epoll_ctl(ep, EPOLL_CTL_ADD, p.s, &ev));
+	for (i = 0; i < rounds; i++) {
+		data_fill(i, 0, out, large);
+		start_send(p.c, out, large, q, 1, NO_REGION);
+		must_be(send(p.c, "small", 5, 0), 5);
+		/* From now on the first may be on its way into the kernel, or not. */
+		if (i % 2)
+			wait_delta("adverts_tx", i + 1);
+		start_recv(p.s, in, large, 0, q, 2, NO_REGION);
+		start_recv(p.s, small, sizeof(small), 0, q, 3, NO_REGION);
+		received_in_order(q, large);
+		data_check(i, 0, in, large);
+		must_be(memcmp(small, "small", 5), 0);
+	}
+	start_recv(p.s, in, large, 0, q, 4, NO_REGION);
+	must(exs_cancel(q, -1, 0, 0));
+	event_is(q, EXS_EVT_RECV, 4, ECANCELED, 0);
+}
+
 static const struct e2e_case cases[] = {
+	{ "poll_keeps_order", poll_keeps_order, .on = ON_SEQ },
 	{ "poll_keeps_its_word", poll_keeps_its_word, .on = ON_SEQ, .limit = 120 },
 	{ "boundaries", boundaries, .on = ON_SEQ | ON_SEQ6 },
 	{ "boundaries_apart", NULL, boundaries_client, boundaries_server, .on = ON_SEQ | ON_SEQ6 },

@@ -17,10 +17,10 @@ bool net_init(void)
 {
 	if (!exs_init(EXS_VERSION))
 		return true;
-	if (errno == EAFNOSUPPORT && !access("/sys/module/exs", F_OK))
-		say("AF_EXS is switched off: sysctl net.exs.enabled=1");
-	else if (errno == EAFNOSUPPORT)
-		say("module exs is not loaded: modprobe exs");
+	if (errno == EAFNOSUPPORT)
+		say(access("/sys/module/exs", F_OK) ?
+		    "module exs is not loaded: modprobe exs" :
+		    "AF_EXS is switched off: sysctl net.exs.enabled=1");
 	else if (errno == EPROTONOSUPPORT)
 		say("module exs and libexs are of different versions");
 	else

@@ -47,21 +47,29 @@ static bool pump(struct perf *p, double start)
 	}
 }
 
-static void print_result(struct perf *p, uint64_t bytes, double t)
+static void print_result(struct perf *p, const struct perf_answer *a, const struct counts *own,
+			 double t)
 {
-	printf("blast type=%s size=%u depth=%u bytes=%llu seconds=%.3f MiB/s=%.2f MB/s=%.2f\n",
+	uint64_t bytes = le64toh(a->bytes);
+
+	printf("blast type=%s size=%u depth=%u bytes=%llu seconds=%.3f MiB/s=%.2f MB/s=%.2f",
 	       p->o->type == SOCK_STREAM ? "stream" : "seqpacket", p->size,
 	       p->depth, (unsigned long long)bytes, t, bytes / t / MIB,
 	       bytes / t / 1e6);
+	counts_print(own, &a->counts, bytes / p->size ?: 1);
+	putchar('\n');
 	fflush(stdout);
 }
 
 bool blast_client(struct perf *p)
 {
-	double start = perf_now();
 	struct perf_answer a;
+	struct counts own;
+	double start, t;
 	bool ok;
 
+	counts_begin(&own);
+	start = perf_now();
 	perf_watch(true);
 	ok = pump(p, start);
 	perf_watch(false);
@@ -72,7 +80,10 @@ bool blast_client(struct perf *p)
 		say_errno("the server's answer");
 		return false;
 	}
-	print_result(p, le64toh(a.bytes), perf_now() - start);
+	t = perf_now() - start;
+	counts_end(&own);
+	counts_swap(&a.counts);
+	print_result(p, &a, &own, t);
 	return true;
 }
 
@@ -113,11 +124,14 @@ bool blast_server(struct perf *p)
 	uint64_t bytes = 0;
 	bool ok;
 
+	counts_begin(&a.counts);
 	perf_watch(true);
 	ok = drain(p, &bytes);
 	perf_watch(false);
 	if (!ok)
 		return false;
 	a.bytes = htole64(bytes);
+	counts_end(&a.counts);
+	counts_swap(&a.counts);
 	return net_send_all(p->fd, &a, sizeof(a), PERF_TIMEOUT);
 }

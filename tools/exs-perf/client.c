@@ -15,6 +15,7 @@ static bool ask(struct perf *p)
 		.mode = htole32(p->o->mode),
 		.size = htole32(p->size),
 		.depth = htole32(p->depth),
+		.flags = htole32(p->flags),
 	};
 	struct perf_answer a;
 
@@ -43,6 +44,7 @@ int run_client(const struct perf_options *o)
 	struct perf p = {
 		.o = o,
 		.size = o->size,
+		.flags = o->flags,
 		.depth = o->mode == PERF_BLAST ? o->depth : PERF_PINGPONG_DEPTH,
 	};
 	bool ok;
@@ -50,7 +52,7 @@ int run_client(const struct perf_options *o)
 	p.fd = net_connect(&o->ep, o->type, "exs-perf --listen");
 	if (p.fd < 0)
 		return 1;
-	ok = buffers_init(&p.b, p.depth, p.size) && ask(&p) && run(&p);
+	ok = perf_buffers(&p) && ask(&p) && run(&p);
 	close(p.fd);
 	buffers_free(&p.b);
 	return ok ? 0 : 1;

@@ -10,6 +10,18 @@
 
 #define BATCH	64
 
+bool perf_buffers(struct perf *p)
+{
+	int how = EXS_WAIT_BUSY_POLL;
+
+	if (!buffers_init(&p->b, p->depth, p->size))
+		return false;
+	if (!(p->flags & PERF_BUSY) || !exs_qmodify(p->b.queue, EXS_QATTR_WAIT, &how))
+		return true;
+	say_errno("EXS_WAIT_BUSY_POLL");
+	return false;
+}
+
 double perf_now(void)
 {
 	struct timespec ts;

@@ -18,6 +18,8 @@ static const char usage[] =
 "  -k, --keep           and then the next\n"
 "      --blast          one direction, --depth transfers outstanding\n"
 "      --pingpong       one transfer there, one back, waiting for events\n"
+"  -b, --busy           poll the device in place of sleeping, at both ends\n"
+"      --plain          ping-pong by send() and recv(), at both ends\n"
 "  -s, --size=BYTES     of a transfer (default 256K; ping-pong 64)\n"
 "  -d, --depth=N        transfers outstanding (default 4)\n"
 "  -n, --count=N        transfers, or rounds; overrides --time\n"
@@ -31,13 +33,15 @@ static const char usage[] =
 "\n"
 "The result is one line of NAME=VALUE on standard output. See exs-perf(1).\n";
 
-enum { OPT_BLAST = 256, OPT_PINGPONG };
+enum { OPT_BLAST = 256, OPT_PINGPONG, OPT_PLAIN };
 
 static const struct option long_options[] = {
 	{ "listen", no_argument, NULL, 'l' },
 	{ "keep", no_argument, NULL, 'k' },
 	{ "blast", no_argument, NULL, OPT_BLAST },
 	{ "pingpong", no_argument, NULL, OPT_PINGPONG },
+	{ "busy", no_argument, NULL, 'b' },
+	{ "plain", no_argument, NULL, OPT_PLAIN },
 	{ "size", required_argument, NULL, 's' },
 	{ "depth", required_argument, NULL, 'd' },
 	{ "count", required_argument, NULL, 'n' },
@@ -112,6 +116,12 @@ static void one_option(struct perf_options *o, int c)
 	case OPT_PINGPONG:
 		o->mode = PERF_PINGPONG;
 		break;
+	case OPT_PLAIN:
+		o->flags |= PERF_PLAIN;
+		break;
+	case 'b':
+		o->flags |= PERF_BUSY;
+		break;
 	case 'h':
 		show(usage);
 		break;
@@ -129,6 +139,8 @@ static void check(struct perf_options *o)
 		return;
 	if (!o->mode)
 		say_usage("--blast or --pingpong?");
+	if (o->mode == PERF_BLAST && o->flags & PERF_PLAIN)
+		say_usage("--plain is for --pingpong");
 	if (!o->size)
 		o->size = o->mode == PERF_BLAST ? 256 << 10 : 64;
 	if (o->size * o->depth > PERF_MAX_MEMORY)
@@ -148,7 +160,7 @@ int main(int argc, char **argv)
 	const char *port = PERF_PORT;
 	int c;
 
-	while ((c = getopt_long(argc, argv, "lks:d:n:t:w:mp:qhV", long_options,
+	while ((c = getopt_long(argc, argv, "lks:d:n:t:w:mbp:qhV", long_options,
 				NULL)) != -1) {
 		if (c == 'p')
 			port = optarg;

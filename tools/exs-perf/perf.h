@@ -7,7 +7,9 @@
  *	server.c     does what the client asks for
  *	blast.c      one direction, several transfers outstanding
  *	pingpong.c   one transfer at a time, there and back
+ *	plain.c      the same by send() and recv()
  *	events.c     waiting for events
+ *	counts.c     what either end counted meanwhile
  */
 #ifndef EXS_PERF_H
 #define EXS_PERF_H
@@ -16,10 +18,11 @@
 #include <stdint.h>
 
 #include "buffers.h"
+#include "counts.h"
 #include "parse.h"
 
 #define PERF_PORT	"7026"
-#define PERF_MAGIC	0x31464550u	/* "PEF1" */
+#define PERF_MAGIC	0x32464550u	/* "PEF2" */
 #define PERF_MAX_SIZE	(64 << 20)
 #define PERF_MAX_DEPTH	256
 #define PERF_PINGPONG_DEPTH 3	/* its buffers */
@@ -28,12 +31,19 @@
 
 enum perf_mode { PERF_BLAST = 1, PERF_PINGPONG = 2 };
 
+#define PERF_BUSY	1		/* polls the device, and does not sleep      */
+#define PERF_PLAIN	2		/* send() and recv(), without the ES-API     */
+#define PERF_FLAGS	(PERF_BUSY | PERF_PLAIN)
+#define PERF_BUSY_USEC	1000000	/* that a plain call polls at most           */
+
 /* From the client, in front of a test; both ends are told the same. */
 struct perf_hello {
 	uint32_t magic;		/* little-endian, as everything */
 	uint32_t mode;
 	uint32_t size;
 	uint32_t depth;
+	uint32_t flags;		/* PERF_BUSY, PERF_PLAIN */
+	uint32_t reserved;
 };
 
 /* From the server: before a test (bytes is 0), and after a blast. */
@@ -41,12 +51,14 @@ struct perf_answer {
 	uint32_t magic;
 	uint32_t err;		/* errno */
 	uint64_t bytes;
+	struct counts counts;
 };
 
 struct perf_options {
 	bool listen, keep, quiet;
 	int type;		/* SOCK_STREAM, SOCK_SEQPACKET */
 	enum perf_mode mode;
+	uint32_t flags;
 	uint64_t size, depth, count, seconds, warmup;
 	struct endpoint ep;
 };
@@ -54,9 +66,12 @@ struct perf_options {
 struct perf {
 	const struct perf_options *o;
 	int fd;
-	uint32_t size, depth;
+	uint32_t size, depth, flags;
 	struct buffers b;
 };
+
+/* The buffers, and their queue as p->flags has it. false: explained. */
+bool perf_buffers(struct perf *p);
 
 double perf_now(void);
 
@@ -83,6 +98,11 @@ bool blast_client(struct perf *p);
 bool blast_server(struct perf *p);
 bool pingpong_client(struct perf *p);
 bool pingpong_server(struct perf *p);
+
+/* As round trips of pingpong.c; the server's, until the client shuts down. */
+bool plain_begin(struct perf *p);
+bool plain_round_trip(struct perf *p);
+bool plain_server(struct perf *p);
 
 int run_client(const struct perf_options *o);
 int run_server(const struct perf_options *o);

@@ -64,6 +64,8 @@ static bool round_trip(struct perf *p, int *buffer)
 {
 	struct perf_moved m;
 
+	if (p->flags & PERF_PLAIN)
+		return plain_round_trip(p);
 	if (!send_and_receive(p, *buffer) || !perf_wait(p, -2, &m))
 		return false;
 	*buffer = m.last_recv;
@@ -80,7 +82,7 @@ static int compare(const void *a, const void *b)
 	return x < y ? -1 : x > y;
 }
 
-static void print_result(struct perf *p, double *t, uint64_t n)
+static void print_result(struct perf *p, const struct counts *c, double *t, uint64_t n)
 {
 	double sum = 0;
 	uint64_t i;
@@ -88,10 +90,12 @@ static void print_result(struct perf *p, double *t, uint64_t n)
 	for (i = 0; i < n; i++)
 		sum += t[i];
 	qsort(t, n, sizeof(*t), compare);
-	printf("pingpong type=%s size=%u rounds=%llu min_usec=%.2f median_usec=%.2f avg_usec=%.2f p99_usec=%.2f\n",
+	printf("pingpong type=%s size=%u rounds=%llu min_usec=%.2f median_usec=%.2f avg_usec=%.2f p99_usec=%.2f",
 	       p->o->type == SOCK_STREAM ? "stream" : "seqpacket", p->size,
 	       (unsigned long long)n, t[0], t[n / 2], sum / n,
 	       t[n - 1 - n / 100]);
+	counts_print(c, NULL, n);
+	putchar('\n');
 	fflush(stdout);
 }
 
@@ -111,37 +115,53 @@ static bool measure(struct perf *p, int *buffer, double *t, uint64_t max, uint64
 	return true;
 }
 
+static bool begin(struct perf *p)
+{
+	return p->flags & PERF_PLAIN ? plain_begin(p) : receive(p, IN);
+}
+
 bool pingpong_client(struct perf *p)
 {
 	uint64_t max = p->o->count ?: MAX_ROUNDS, n, i;
 	double *t = calloc(max, sizeof(*t));
 	int buffer = IN_TOO;
+	struct counts c;
 	bool ok = t;
 
 	if (!t)
 		say_errno("memory");
 	perf_watch(true);
-	ok = ok && receive(p, IN);
+	ok = ok && begin(p);
 	for (i = 0; ok && i < p->o->warmup; i++)
 		ok = round_trip(p, &buffer);
+	counts_begin(&c);
 	ok = ok && measure(p, &buffer, t, max, &n) && n;
+	counts_end(&c);
 	perf_watch(false);
 	if (ok)
-		print_result(p, t, n);
+		print_result(p, &c, t, n);
 	free(t);
 	return ok;
 }
 
 /* Until the client shuts down: then the receives end with nothing. */
-bool pingpong_server(struct perf *p)
+static bool serve(struct perf *p)
 {
 	struct perf_moved m;
 	bool ok, more;
 
-	perf_watch(true);
 	ok = receive(p, IN) && receive(p, IN_TOO) && perf_wait(p, -1, &m);
 	for (more = ok && !m.eof; more; more = ok && !m.eof)
 		ok = send_and_receive(p, m.last_recv) && perf_wait(p, -2, &m);
+	return ok;
+}
+
+bool pingpong_server(struct perf *p)
+{
+	bool ok;
+
+	perf_watch(true);
+	ok = p->flags & PERF_PLAIN ? plain_server(p) : serve(p);
 	perf_watch(false);
 	return ok;
 }

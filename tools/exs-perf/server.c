@@ -16,7 +16,9 @@ static int examine(const struct perf_hello *h)
 	uint32_t mode = le32toh(h->mode);
 
 	if (le32toh(h->magic) != PERF_MAGIC ||
-	    (mode != PERF_BLAST && mode != PERF_PINGPONG))
+	    (mode != PERF_BLAST && mode != PERF_PINGPONG) ||
+	    le32toh(h->flags) & ~PERF_FLAGS || h->reserved ||
+	    (mode == PERF_BLAST && le32toh(h->flags) & PERF_PLAIN))
 		return EPROTO;
 	if (!size || size > PERF_MAX_SIZE || !depth || depth > PERF_MAX_DEPTH ||
 	    size * depth > PERF_MAX_MEMORY)
@@ -45,8 +47,9 @@ static bool serve(struct perf *p)
 	if (err)
 		return answer(p, err);
 	p->size = le32toh(h.size);
+	p->flags = le32toh(h.flags);
 	p->depth = le32toh(h.mode) == PERF_BLAST ? le32toh(h.depth) : PERF_PINGPONG_DEPTH;
-	if (!buffers_init(&p->b, p->depth, p->size))
+	if (!perf_buffers(p))
 		return answer(p, ENOMEM);
 	if (!answer(p, 0))
 		return false;

@@ -110,6 +110,8 @@ struct exs_ioc_probe {
 };
 #define EXS_PROBE_SIZE_VER0	48
 #define EXS_FEATURE_DEVICE	(1ULL << 0)	/* EXS_DEVICE is there          */
+#define EXS_FEATURE_AIO_READ	(1ULL << 1)	/* reads of Linux AIO that would
+						 * wait are queued              */
 
 /**
  * struct exs_ioc_qcreate - EXS_IOC_QCREATE: make a queue; returns its descriptor

@@ -16,7 +16,7 @@ static void of_the_kernel(void)
 {
 	int fd = new_socket(), value = 1;
 
-	must(exs_setsockopt(fd, SOL_SOCKET, SO_PASSCRED, &value, sizeof(value)));
+	must(exs_setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &value, sizeof(value)));
 	must_fail(exs_setsockopt(-1, SOL_SOCKET, SO_PRIORITY, &value, 4), EBADF);
 	must_fail(exs_setsockopt(wrong_open().file, SOL_SOCKET, SO_PRIORITY, &value, 4), ENOTSOCK);
 	must_fail(exs_setsockopt(fd, SOL_SOCKET, 7777, &value, sizeof(value)), ENOPROTOOPT);
