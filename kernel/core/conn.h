@@ -426,9 +426,9 @@ bool exs_conn_event(struct exs_conn *conn);
  * ops->close(). Not locked. May be called more than once: the first counts. */
 void exs_conn_lost(struct exs_conn *conn, int err);
 
-/* A SEND of @len bytes arrived at @buf. [locked] Return: 0, or -EPROTO or
+/* A SEND of @len bytes arrived at @buf; it @invalidates a key. [locked] Return: 0, or -EPROTO or
  * -ENOMEM: stop, exs_conn_lost() with EPROTO or ENOBUFS. */
-int exs_conn_received(struct exs_conn *conn, const void *buf, u32 len);
+int exs_conn_received(struct exs_conn *conn, const void *buf, u32 len, bool invalidates);
 
 /* An immediate arrived. [locked] Return as above. */
 int exs_conn_received_imm(struct exs_conn *conn, u32 imm);

@@ -577,7 +577,7 @@ static int exs_conn_eager(struct exs_conn *conn, struct exs_rcv *rcv)
 }
 
 exs_hot
-int exs_conn_received(struct exs_conn *conn, const void *buf, u32 len)
+int exs_conn_received(struct exs_conn *conn, const void *buf, u32 len, bool invalidates)
 {
 	struct exs_rcv *rcv = NULL;
 
@@ -585,6 +585,7 @@ int exs_conn_received(struct exs_conn *conn, const void *buf, u32 len)
 	if (conn->state != EXS_CONN_UP)
 		return 0;
 	if (exs_wire_get_msg(buf, len, &conn->msg) < 0 ||
+	    (invalidates && conn->msg.type != EXS_MSG_WRITTEN) ||
 	    exs_engine_rx_msg(&conn->engine, &conn->msg, &rcv) < 0)
 		return -EPROTO;
 	conn->wake |= EPOLLIN;

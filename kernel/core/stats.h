@@ -110,6 +110,7 @@
 	X(ring_stalls)		\
 	X(fetch_failed)		\
 	X(invalidations)	\
+	X(remote_invalidations)	\
 	X(cq_placed)
 
 #define X(name) EXS_LIVE_##name,

@@ -162,7 +162,9 @@ bool exs_tx_message(struct exs_engine *e, struct exs_tx *tx, u8 type)
 	tx->len = 0;
 	tx->imm = 0;
 	tx->last = false;
+	tx->invalidate = false;
 	tx->snd_done = false;
+	tx->key = 0;
 	tx->nsegs = 0;
 
 	tx->msg.type = type;

@@ -102,6 +102,8 @@ enum exs_tx_kind {
  * @len: bytes
  * @imm: WRITE: the immediate, valid when @last
  * @last: WRITE: end of a transfer, send the immediate
+ * @invalidate: WRITE, when @last: as a WRITTEN, with invalidate of @key
+ * @key: the advert's
  * @snd_done: the last byte of @snd goes with this; when it is complete so is @snd
  * @nsegs: WRITE: pieces of remote memory, in order, together @len bytes
  * @msg: all but WRITE: the message, but for the segments that the owner fills in
@@ -115,7 +117,9 @@ struct exs_tx {
 	u32 len;
 	u32 imm;
 	bool last;
+	bool invalidate;
 	bool snd_done;
+	u32 key;
 	u32 nsegs;
 	union {
 		struct exs_msg msg;
@@ -166,6 +170,8 @@ struct exs_write {
 	u32 len, done;
 	u32 imm;
 	bool cancelled;		/* snd ends once the last piece is out      */
+	bool invalidate;	/* the advert is used up: its key may go    */
+	u32 key;
 	u32 nsegs;
 	struct exs_seg segs[EXS_WIRE_SEGS_MAX];
 };

@@ -103,7 +103,18 @@ static void write_begin(struct exs_engine *e, struct exs_snd *snd, u32 len, u32 
 	e->write.done = 0;
 	e->write.imm = imm;
 	e->write.cancelled = false;
+	e->write.invalidate = false;
 	exs_credit_spend(e);
+}
+
+/* Whether nothing more goes into @held, of which one key is all, and both sides can do it. */
+static bool may_invalidate(const struct exs_engine *e, const struct exs_held *held, u32 len)
+{
+	u32 features = e->config.ours.features & e->config.peer.features;
+
+	if (!(features & EXS_WIRE_F_INVALIDATE) || held->nsegs != 1)
+		return false;
+	return !held->waitall || held->used + len == held->len || !exs_rule(USED_UP);
 }
 
 /* Begin a transfer into the head advert, from where the last one ended. */
@@ -119,6 +130,8 @@ void exs_write_direct(struct exs_engine *e, struct exs_snd *snd, u32 len, u32 im
 
 	write_begin(e, snd, len, imm);
 	e->write.nsegs = seg_slice(e->write.segs, &run, head->used, len);
+	e->write.invalidate = may_invalidate(e, head, len);
+	e->write.key = e->held.segs[e->held.first_seg].key;
 	e->stats.direct_bytes += len;
 	e->stats.direct_writes++;
 }
@@ -178,6 +191,8 @@ bool exs_write_next(struct exs_engine *e, u32 max, struct exs_tx *tx)
 	tx->snd_done = false;
 	w->done += tx->len;
 	tx->last = w->done == w->len;
+	tx->invalidate = tx->last && w->invalidate;
+	tx->key = w->key;
 	if (tx->last)
 		write_end(e, tx);
 	return true;

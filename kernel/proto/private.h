@@ -20,6 +20,8 @@ enum exs_rule {
 	EXS_RULE_CONFIRM,	/* FIN's credit does not wait for others    */
 	EXS_RULE_CONFIRM_ONCE,	/* ... but those after it do                */
 	EXS_RULE_SHRINK_OWED,	/* only what is owed can be kept back       */
+	/* held.c */
+	EXS_RULE_USED_UP,	/* only then its key is invalidated         */
 	/* stream.c: sender */
 	EXS_RULE_POSITION,	/* a first advert must match the position   */
 	EXS_RULE_WHOLE_PHASE,	/* one that does not voids its whole phase  */

@@ -70,8 +70,14 @@ struct exs_hello {
 	u32 features;
 };
 
-/* What we know of, and offer: nothing yet. */
-#define EXS_WIRE_FEATURES	0u
+/*
+ * The end of a transfer that uses up an advert of one segment may be a WRITTEN, sent with
+ * invalidate of that segment's key.
+ */
+#define EXS_WIRE_F_INVALIDATE	0x00000001u
+
+/* What we know of, and offer. */
+#define EXS_WIRE_FEATURES	EXS_WIRE_F_INVALIDATE
 
 /* Why a request is rejected. Of one without a reason nobody said anything. */
 enum exs_wire_reason {

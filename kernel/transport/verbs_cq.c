@@ -118,21 +118,29 @@ void exs_verbs_wc_error(struct exs_verbs_ep *v, const struct ib_wc *wc)
 	exs_verbs_fail(v, -exs_wc_errno(v, wc->status));
 }
 
+/* The device has invalidated a key: what may ask for that, and which. */
+static bool exs_verbs_may_kill(struct exs_verbs_ep *v, const struct ib_wc *wc)
+{
+	return v->peer.features & EXS_WIRE_F_INVALIDATE &&
+	       exs_verbs_key_died(v, wc->ex.invalidate_rkey);
+}
+
 /* Hand a message to the connection. Return: 0, -EPROTO, -ENOMEM. */
 static int exs_verbs_receive(struct exs_verbs_ep *v, const struct ib_wc *wc, u32 i)
 {
+	bool invalidates = wc->wc_flags & IB_WC_WITH_INVALIDATE;
 	u32 offset = i * EXS_WIRE_BUF_LEN;
 
-	/* Our keys are ours to invalidate, and only WRITEs have an immediate. */
-	if (wc->wc_flags & IB_WC_WITH_INVALIDATE)
+	if (invalidates && !exs_verbs_may_kill(v, wc))
 		return -EPROTO;
+	/* Only WRITEs have an immediate. */
 	if (wc->opcode == IB_WC_RECV_RDMA_WITH_IMM)
 		return exs_conn_received_imm(v->ep.conn, be32_to_cpu(wc->ex.imm_data));
 	if (wc->wc_flags & IB_WC_WITH_IMM)
 		return -EPROTO;
 	ib_dma_sync_single_for_cpu(v->id->device, v->dma + offset, wc->byte_len,
 				   DMA_BIDIRECTIONAL);
-	return exs_conn_received(v->ep.conn, v->mem + offset, wc->byte_len);
+	return exs_conn_received(v->ep.conn, v->mem + offset, wc->byte_len, invalidates);
 }
 
 /* A receive is complete; conn->lock held. */
@@ -170,6 +178,7 @@ static void exs_verbs_slot_over(struct exs_verbs_ep *v, struct exs_verbs_slot *s
 		v->keys_dying--;
 	exs_verbs_keys_put(v, &slot->stale);
 	v->sq_used -= slot->wrs;
+	v->chains_ended++;
 	exs_verbs_chain_ends(v, slot);
 	list_move_tail(&slot->link, &v->slots_free);
 	if (slot->x) {

@@ -72,6 +72,7 @@ static void exs_verbs_init_queues(struct exs_verbs_ep *v)
 	INIT_LIST_HEAD(&v->slots_free);
 	INIT_LIST_HEAD(&v->slots_posted);
 	INIT_LIST_HEAD(&v->keys_free);
+	INIT_LIST_HEAD(&v->keys_out);
 	INIT_LIST_HEAD(&v->ring_keys);
 	v->quiet.done = exs_verbs_quiet_done;
 	for (i = 0; i < EXS_VERBS_SLOTS; i++) {

@@ -109,13 +109,19 @@ enum exs_verbs_end {
  * @mr: the provider's
  * @cqe: of its LOCAL_INV, if that is the last of a chain
  * @link: in keys_free, in a transfer's map.mrs, in a slot's stale, in ring_keys
+ * @out: in keys_out, while the peer may have it invalidated
  * @x: whose memory it covers
+ * @chain: the number of the chain that registered it
+ * @dead: the peer had our device invalidate it
  */
 struct exs_verbs_mr {
 	struct ib_mr *mr;
 	struct ib_cqe cqe;
 	struct list_head link;
+	struct list_head out;
 	struct exs_xfer *x;
+	u32 chain;
+	bool dead;
 };
 
 /**
@@ -196,6 +202,9 @@ struct exs_verbs_listener;
  * @keys_free: the pool
  * @nkeys_free: keys in it
  * @keys_dying: keys whose invalidation was posted
+ * @keys_out: keys of adverts, as the peer has been told of them
+ * @chains_begun: chains that were ever posted
+ * @chains_ended: and those that are complete
  * @ring_sgt: the ring's pages, described by the next EXS_TX_RING
  * @ring_mapped: whether they are there
  * @ring_size: their bytes
@@ -262,6 +271,9 @@ struct exs_verbs_ep {
 	struct list_head keys_free;
 	u32 nkeys_free;
 	u32 keys_dying;
+	struct list_head keys_out;
+	u32 chains_begun;
+	u32 chains_ended;
 	struct sg_table ring_sgt;
 	bool ring_mapped;
 	u32 ring_size;
@@ -373,6 +385,8 @@ int exs_verbs_register(struct exs_verbs_ep *v, struct exs_verbs_slot *slot,
 int exs_verbs_register_ring(struct exs_verbs_ep *v, struct exs_verbs_slot *slot,
 			    struct exs_tx *tx);
 bool exs_verbs_invalidate(struct exs_ep *ep, struct exs_xfer *x);
+/* The peer had our device invalidate @rkey. Return: whether it had been told of it. conn->lock held. */
+bool exs_verbs_key_died(struct exs_verbs_ep *v, u32 rkey);
 
 /* verbs_post.c */
 bool exs_verbs_room(struct exs_ep *ep);
@@ -381,6 +395,12 @@ int exs_verbs_post_probe(struct exs_verbs_ep *v);
 /* One WR of @slot's chain, with send_flags 0 or IB_SEND_INLINE. conn->lock held. */
 int exs_verbs_post_wr(struct exs_verbs_ep *v, struct exs_verbs_slot *slot,
 		      struct ib_send_wr *wr, bool last);
+
+/* Of the SEND of a message. */
+static inline enum ib_wr_opcode exs_verbs_send_opcode(const struct exs_tx *tx)
+{
+	return tx->invalidate ? IB_WR_SEND_WITH_INV : IB_WR_SEND;
+}
 
 /* verbs_inline.c: all with conn->lock held. Errors are those of posting. */
 /* Whether a work request of @len bytes is to take them along. */

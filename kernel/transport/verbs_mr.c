@@ -5,7 +5,8 @@
  * A receive that is advertised gets keys for just the window that the advert
  * names, by fast registration ahead of the advert in the send queue. They are
  * invalidated, and the invalidation has completed, before the program has its
- * buffer back. A key's low byte changes with each registration (not on soft-RoCE,
+ * buffer back; or the peer had our own device invalidate them, with the message that
+ * ends its transfer. A key's low byte changes with each registration (not on soft-RoCE,
  * see exs_verbs_post_free()), its address is a cookie that says nothing about
  * where the memory is.
  *
@@ -39,6 +40,7 @@ static struct exs_verbs_mr *exs_verbs_key_alloc(struct exs_verbs_ep *v)
 	}
 	exs_live(v->ep.conn->xn, mrs, 1);
 	key->mr = mr;
+	INIT_LIST_HEAD(&key->out);
 	key->cqe.done = exs_verbs_inv_done;
 	return key;
 }
@@ -127,6 +129,7 @@ void exs_verbs_keys_put(struct exs_verbs_ep *v, struct list_head *keys)
 	lockdep_assert_held(&v->ep.conn->lock);
 	list_for_each_entry(key, keys, link) {
 		key->x = NULL;
+		list_del_init(&key->out);
 		v->nkeys_free++;
 	}
 	list_splice_init(keys, &v->keys_free);
@@ -304,7 +307,10 @@ int exs_verbs_register(struct exs_verbs_ep *v, struct exs_verbs_slot *slot,
 		if (WARN_ON_ONCE(!key || !pos.sg))
 			return -ENOBUFS;
 		key->x = x;
+		key->chain = v->chains_begun;
+		key->dead = false;
 		list_add_tail(&key->link, &x->map.mrs);
+		list_add_tail(&key->out, &v->keys_out);
 		x->map.valid++;
 		v->sq_used++;	/* its LOCAL_INV */
 		n = exs_verbs_key_use(v, slot, key, &pos, left,
@@ -353,7 +359,50 @@ static int exs_verbs_post_inv(struct exs_verbs_ep *v, struct exs_verbs_mr *key,
 	};
 
 	v->keys_dying++;
+	list_del_init(&key->out);
 	return ib_post_send(v->id->qp, &wr, NULL);
+}
+
+bool exs_verbs_key_died(struct exs_verbs_ep *v, u32 rkey)
+{
+	struct exs_verbs_mr *key;
+
+	lockdep_assert_held(&v->ep.conn->lock);
+	/* The oldest, as transfers end in order: a few steps at the most, but for a peer's whim. */
+	list_for_each_entry(key, &v->keys_out, out) {
+		if (key->mr->rkey != rkey)
+			continue;
+		key->dead = true;
+		list_del_init(&key->out);
+		return true;
+	}
+	return false;
+}
+
+/*
+ * Whether no LOCAL_INV is needed. soft-RoCE may yet repeat what registered it, and so bring
+ * it back to life, until that is acknowledged.
+ */
+static bool exs_verbs_is_dead(const struct exs_verbs_ep *v, const struct exs_verbs_mr *key)
+{
+	return key->dead && (!v->repeats || (s32)(v->chains_ended - key->chain) >= 0);
+}
+
+/* Those of @map's keys that are dead return to the pool, with their places in the queue. */
+static void exs_verbs_reap(struct exs_verbs_ep *v, struct exs_map *map)
+{
+	struct exs_verbs_mr *key, *next;
+	LIST_HEAD(dead);
+
+	list_for_each_entry_safe(key, next, &map->mrs, link) {
+		if (!exs_verbs_is_dead(v, key))
+			continue;
+		list_move(&key->link, &dead);
+		map->valid--;
+		v->sq_used--;
+		exs_count(v->ep.conn->xn, remote_invalidations, 1);
+	}
+	exs_verbs_keys_put(v, &dead);
 }
 
 /*
@@ -367,6 +416,7 @@ int exs_verbs_post_stale(struct exs_verbs_ep *v, struct exs_verbs_slot *slot,
 	int err;
 
 	lockdep_assert_held(&v->ep.conn->lock);
+	exs_verbs_reap(v, &x->map);
 	list_for_each_entry(key, &x->map.mrs, link) {
 		err = exs_verbs_post_inv(v, key, false);
 		if (err)
@@ -397,6 +447,9 @@ bool exs_verbs_invalidate(struct exs_ep *ep, struct exs_xfer *x)
 		return false;
 	if (map->invalidating || exs_verbs_is(v, EXS_VERBS_CLOSING))
 		return true;
+	exs_verbs_reap(v, map);
+	if (!map->valid)
+		return false;
 	map->invalidating = map->valid;
 	list_for_each_entry(key, &map->mrs, link) {
 		err = exs_verbs_post_inv(v, key, list_is_last(&key->link, &map->mrs));

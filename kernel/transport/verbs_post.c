@@ -10,7 +10,8 @@
  *   RING     REG_MR..., SEND
  *            (soft-RoCE: LOCAL_INV, REG_MR each)
  *   WRITE    WRITE..., the last with an immediate if it ends a transfer;
- *            on iWARP, which has none, followed by a SEND of WRITTEN
+ *            on iWARP, which has none, and to have the peer's device invalidate a
+ *            key, followed by a SEND of WRITTEN
  *
  * The bytes of a short send are copied into the slot. So it ends as soon as it is
  * posted, if it is not to overtake the end of an earlier one.
@@ -49,6 +50,7 @@ static struct exs_verbs_slot *exs_verbs_slot_take(struct exs_verbs_ep *v)
 	slot = list_first_entry_or_null(&v->slots_free, struct exs_verbs_slot, link);
 	if (slot) {
 		list_move_tail(&slot->link, &v->slots_posted);
+		v->chains_begun++;
 		slot->wrs = 0;
 		slot->x = NULL;
 		slot->fin = false;
@@ -139,23 +141,24 @@ static u32 exs_verbs_local(struct exs_verbs_ep *v, struct exs_verbs_slot *slot,
 }
 
 /*
- * SEND of @msg, with the @copied bytes behind its header and what is in @sges[1] to
+ * SEND of @tx's message, with the @copied bytes behind its header and what is in @sges[1] to
  * @sges[@n - 1]; [0] is ours.
  */
 exs_hot
 static int exs_verbs_post_send(struct exs_verbs_ep *v, struct exs_verbs_slot *slot,
-			       const struct exs_msg *msg, u32 copied,
+			       const struct exs_tx *tx, u32 copied,
 			       struct ib_sge *sges, int n)
 {
 	u32 offset = exs_verbs_slot_offset(v, slot);
 	struct ib_send_wr wr = {
-		.opcode		= IB_WR_SEND,
-		.sg_list	= sges,
-		.num_sge	= n,
+		.opcode			= exs_verbs_send_opcode(tx),
+		.ex.invalidate_rkey	= tx->key,
+		.sg_list		= sges,
+		.num_sge		= n,
 	};
 	int len;
 
-	len = exs_wire_put_msg(v->mem + offset, EXS_VERBS_SLOT_LEN, msg);
+	len = exs_wire_put_msg(v->mem + offset, EXS_VERBS_SLOT_LEN, &tx->msg);
 	if (WARN_ON_ONCE(len < 0))
 		return len;
 	ib_dma_sync_single_for_device(v->id->device, v->dma + offset, len,
@@ -165,7 +168,7 @@ static int exs_verbs_post_send(struct exs_verbs_ep *v, struct exs_verbs_slot *sl
 		.length	= len + copied,
 		.lkey	= v->pd->local_dma_lkey,
 	};
-	slot->fin = msg->type == EXS_MSG_FIN;
+	slot->fin = tx->msg.type == EXS_MSG_FIN;
 	return exs_verbs_post_wr(v, slot, &wr, true);
 }
 
@@ -176,7 +179,7 @@ static int exs_verbs_post_message(struct exs_verbs_ep *v,
 
 	if (exs_verbs_is_inline(v, exs_wire_msg_len(&tx->msg)))
 		return exs_verbs_send_inline(v, slot, tx, 0);
-	return exs_verbs_post_send(v, slot, &tx->msg, 0, &sge, 1);
+	return exs_verbs_post_send(v, slot, tx, 0, &sge, 1);
 }
 
 static int exs_verbs_post_advert(struct exs_verbs_ep *v,
@@ -210,14 +213,20 @@ static int exs_verbs_post_eager(struct exs_verbs_ep *v,
 	if (exs_verbs_is_inline(v, exs_wire_msg_len(&tx->msg) + tx->len))
 		return exs_verbs_send_inline(v, slot, tx, tx->len);
 	if (slot->copied)
-		return exs_verbs_post_send(v, slot, &tx->msg, tx->len, sges, 1);
+		return exs_verbs_post_send(v, slot, tx, tx->len, sges, 1);
 	if (tx->len && exs_verbs_gather(v, exs_snd_xfer(tx->snd), tx->offset, tx->len,
 					sges + 1, v->max_sge - 1, &n) != tx->len)
 		return -EINVAL;
-	return exs_verbs_post_send(v, slot, &tx->msg, 0, sges, n + 1);
+	return exs_verbs_post_send(v, slot, tx, 0, sges, n + 1);
 }
 
-/* iWARP: what the immediate says elsewhere. The segments of @tx are done with. */
+/* Whether a WRITTEN ends the transfer, not an immediate. */
+static bool exs_verbs_says_written(const struct exs_verbs_ep *v, const struct exs_tx *tx)
+{
+	return tx->last && (v->iwarp || tx->invalidate);
+}
+
+/* What the immediate says elsewhere. The segments of @tx are done with. */
 static int exs_verbs_post_written(struct exs_verbs_ep *v,
 				  struct exs_verbs_slot *slot, struct exs_tx *tx)
 {
@@ -258,11 +267,11 @@ static int exs_verbs_post_part(struct exs_verbs_ep *v, struct exs_verbs_slot *sl
 	if (WARN_ON_ONCE(!n))
 		return -EINVAL;
 	last = done + n == tx->len;
-	if (last && tx->last && !v->iwarp) {
+	if (last && tx->last && !exs_verbs_says_written(v, tx)) {
 		wr.wr.opcode = IB_WR_RDMA_WRITE_WITH_IMM;
 		wr.wr.ex.imm_data = cpu_to_be32(tx->imm);
 	}
-	last = last && !(tx->last && v->iwarp);
+	last = last && !exs_verbs_says_written(v, tx);
 	err = inl ? exs_verbs_write_inline(v, slot, &wr, tx, done, n, last) :
 		    exs_verbs_post_wr(v, slot, &wr.wr, last);
 	return err ? err : n;
@@ -313,7 +322,7 @@ static int exs_verbs_post_write(struct exs_verbs_ep *v,
 		err = exs_verbs_post_parts(v, slot, tx);
 	else
 		err = exs_verbs_post_nothing(v, slot, tx);
-	if (!err && tx->last && v->iwarp)
+	if (!err && exs_verbs_says_written(v, tx))
 		err = exs_verbs_post_written(v, slot, tx);
 	return err;
 }

@@ -640,13 +640,15 @@ struct target {
 	struct message advert;
 };
 
-/* The victim posts a receive; the peer has its advert. */
-static void target_open(struct target *t)
+/* The victim posts a receive; the peer, which offers @features, has its advert. */
+static void target_of(struct target *t, uint32_t features)
 {
+	struct hello hello = good_hello();
 	exs_mhandle_t m;
 
+	hello.features = htole32(features);
 	scene_open(&t->s);
-	attach(&t->s);
+	attach_with(&t->s, &hello, sizeof(hello));
 	t->memory = pages(ROOM);
 	memset(t->memory, FILL, ROOM);
 	t->window = t->memory + ROOM / 4 + 123;
@@ -655,6 +657,11 @@ static void target_open(struct target *t)
 	start_recv(t->s.fd, t->window, WINDOW, MSG_WAITALL, t->q, 1, m);
 	raw_hear(&t->s.r, ADVERT, &t->advert);
 	check(t->advert.nsegs >= 1, "an advert without segments");
+}
+
+static void target_open(struct target *t)
+{
+	target_of(t, 0);
 }
 
 static void untouched(const char *from, const char *to, const char *what)
@@ -768,6 +775,122 @@ static void stale_key(void)
 	check(!raw_flush(&t.s.r), "a write with the key of a finished transfer succeeded");
 	data_check(5, 0, t.window, WINDOW);
 	ended(&t.s, "a stale key");
+	neighbour_lives(&t.s);
+}
+
+/* The whole window, and @m with invalidate of @key behind it. */
+static void fill_and_kill(struct target *t, const struct message *m, uint32_t key)
+{
+	must_be(t->advert.nsegs, 1);
+	data_fill(5, 0, t->s.r.scratch, WINDOW);
+	raw_write(&t->s.r, t->advert.segs[0].addr, t->advert.segs[0].key, WINDOW, -1);
+	check(raw_flush(&t->s.r), "the honest write failed");
+	raw_kill(&t->s.r, m, key);
+}
+
+static long keys_dead(void)
+{
+	return delta("invalidations") + delta("remote_invalidations");
+}
+
+/* The end of a transfer takes its key along. */
+static void honest_kill(void)
+{
+	const struct message end = { .type = WRITTEN, .a = WINDOW };
+	struct target t;
+	long before;
+
+	target_of(&t, H_INVALIDATE);
+	before = keys_dead();
+	fill_and_kill(&t, &end, t.advert.segs[0].key);
+	event_is(t.q, EXS_EVT_RECV, 1, 0, WINDOW);
+	must_be(keys_dead(), before + 1);
+	data_check(5, 0, t.window, WINDOW);
+	raw_write(&t.s.r, t.advert.segs[0].addr, t.advert.segs[0].key, 100, -1);
+	check(!raw_flush(&t.s.r), "a write with a key that was invalidated succeeded");
+	data_check(5, 0, t.window, WINDOW);
+	neighbour_lives(&t.s);
+}
+
+/* Who could, and does not: the victim sees to its keys itself. */
+static void never_kills(void)
+{
+	struct target t;
+	long before;
+
+	target_of(&t, H_INVALIDATE);
+	before = delta("invalidations");
+	fill_window(&t, 5);
+	event_is(t.q, EXS_EVT_RECV, 1, 0, WINDOW);
+	must_be(delta("invalidations"), before + 1);
+	raw_write(&t.s.r, t.advert.segs[0].addr, t.advert.segs[0].key, 100, -1);
+	check(!raw_flush(&t.s.r), "a write with the key of a finished transfer succeeded");
+	data_check(5, 0, t.window, WINDOW);
+	neighbour_lives(&t.s);
+}
+
+static void bad_kill(uint32_t features, const struct message *m, uint32_t change, const char *what)
+{
+	struct target t;
+
+	target_of(&t, features);
+	fill_and_kill(&t, m, t.advert.segs[0].key ^ change);
+	ended(&t.s, what);
+	raw_flush(&t.s.r);
+	neighbour_lives(&t.s);
+}
+
+static void kills_unasked(void)
+{
+	const struct message end = { .type = WRITTEN, .a = WINDOW };
+
+	bad_kill(0, &end, 0, "an invalidation that was not offered");
+}
+
+static void kills_another(void)
+{
+	const struct message end = { .type = WRITTEN, .a = WINDOW };
+
+	bad_kill(H_INVALIDATE, &end, 1, "another key is invalidated");
+	bad_kill(H_INVALIDATE, &end, 0x12300, "a key of nobody's is invalidated");
+}
+
+static void kills_by_another_message(void)
+{
+	const struct message credit = { .type = CREDIT };
+
+	bad_kill(H_INVALIDATE, &credit, 0, "a CREDIT that invalidates");
+}
+
+static void kills_twice(void)
+{
+	const struct message end = { .type = WRITTEN, .a = WINDOW };
+	struct target t;
+
+	target_of(&t, H_INVALIDATE);
+	fill_and_kill(&t, &end, t.advert.segs[0].key);
+	event_is(t.q, EXS_EVT_RECV, 1, 0, WINDOW);
+	raw_kill(&t.s.r, &end, t.advert.segs[0].key);
+	ended(&t.s, "a key is invalidated twice");
+	raw_flush(&t.s.r);
+	data_check(5, 0, t.window, WINDOW);
+	neighbour_lives(&t.s);
+}
+
+/* Before the transfer: what it then writes finds no key. */
+static void kills_too_early(void)
+{
+	const struct message part = { .type = WRITTEN, .a = 100 };
+	struct target t;
+
+	target_of(&t, H_INVALIDATE);
+	must_be(t.advert.nsegs, 1);
+	raw_kill(&t.s.r, &part, t.advert.segs[0].key);
+	raw_flush(&t.s.r);
+	raw_write(&t.s.r, t.advert.segs[0].addr, t.advert.segs[0].key, 100, -1);
+	check(!raw_flush(&t.s.r), "a write with a key that was invalidated succeeded");
+	ended(&t.s, "a key that is used after it was invalidated");
+	all_untouched(&t, "a key that was invalidated");
 	neighbour_lives(&t.s);
 }
 
@@ -1116,6 +1239,13 @@ static const struct e2e_case cases[] = {
 	{ "credits_and_no_kind", credits_and_no_kind, .on = ON_PEERS, .needs = NEEDS_ONE },
 	{ "no_addresses", no_addresses, .on = ON_PEERS, .needs = NEEDS_ONE },
 	{ "stale_key", stale_key, .on = ON_PEERS, .needs = NEEDS_ONE },
+	{ "honest_kill", honest_kill, .on = ON_PEERS, .needs = NEEDS_ONE },
+	{ "never_kills", never_kills, .on = ON_PEERS, .needs = NEEDS_ONE },
+	{ "kills_unasked", kills_unasked, .on = ON_PEERS, .needs = NEEDS_ONE },
+	{ "kills_another", kills_another, .on = ON_PEERS, .needs = NEEDS_ONE },
+	{ "kills_by_another_message", kills_by_another_message, .on = ON_PEERS, .needs = NEEDS_ONE },
+	{ "kills_twice", kills_twice, .on = ON_PEERS, .needs = NEEDS_ONE },
+	{ "kills_too_early", kills_too_early, .on = ON_PEERS, .needs = NEEDS_ONE },
 	{ "write_before", write_before, .on = ON_PEERS, .needs = NEEDS_ONE },
 	{ "write_behind", write_behind, .on = ON_PEERS, .needs = NEEDS_ONE },
 	{ "write_across", write_across, .on = ON_PEERS, .needs = NEEDS_ONE },

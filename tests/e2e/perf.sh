@@ -65,7 +65,7 @@ counts()
 
 	shift 3
 	serve "$@"
-	must exs-perf --blast "$@" -s "$size" -d 4 -n 50 $HOST
+	must exs-perf --blast "$@" -s "$size" -d 4 -n 1500 $HOST
 	ended $SERVER 0
 	within direct_percent "$min" "$max"
 	within client_packets 1 1000

@@ -48,7 +48,7 @@ static void pack_item(const struct side *s, const struct side *o, const struct i
 		else if (it->type == EXS_MSG_ANSWER)
 			a -= (o->e.pr & ~1u) - 64;
 	}
-	pack(it->write | it->last << 1 | it->nsegs << 2);
+	pack(it->write | it->last << 1 | it->invalidate << 2 | it->nsegs << 3);
 	pack(it->type);
 	pack(it->flags);
 	pack(it->credits);
@@ -142,7 +142,7 @@ static void pack_ops(const struct side *s)
 		pack(op->state);
 		if (op->state == OP_DONE)
 			continue;
-		pack(op->rcv.flags | op->cancelled << 12);
+		pack(op->rcv.flags | op->cancelled << 12 | op->dead << 13);
 		pack(op->rcv.filled);
 		pack(op->rcv.base);
 		pack(op->rcv.window);

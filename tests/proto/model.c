@@ -44,6 +44,10 @@ static const struct family families[] = {
 	  "confirm credits=4 ring=2 a.send=1 a.fin b.fin b.cancel=1" },
 	{ "stream, more credits and fewer", { "D1", "DW2", "N1" }, 2,
 	  "credits=5 prompt ring=2 a.send=1,1 a.fin b.credits=6,4 a.credits=4" },
+	{ "stream, keys invalidated", { "D1", "DW2", "DW3/2" }, 2,
+	  "invalidate ring=2 a.send=1,2,1 a.fin b.cancel=1" },
+	{ "seqpacket, keys invalidated", { "D1", "D3", "N2" }, 2,
+	  "invalidate seqpacket space=130 a.send=1,3,2 a.fin b.cancel=1" },
 	{ "seqpacket, FIN confirmed", { "D1", "D2", "N2" }, 2,
 	  "confirm seqpacket credits=4 space=130 a.send=1,2 a.fin b.fin b.cancel=1" },
 };
@@ -83,6 +87,7 @@ static const struct rule rules[] = {
 	RULE(CONFIRM, "confirm credits=4 a.send=1 a.fin"),
 	RULE(CONFIRM_ONCE, "confirm credits=4 a.fin b.fin"),
 	RULE(SHRINK_OWED, "credits=5 a.send=1 b.recv=D1 b.credits=4"),
+	RULE(USED_UP, "invalidate a.send=1,1 b.recv=DW2"),
 	RULE(POSITION, "a.send=1,1,1 b.recv=D1,D1"),
 	RULE(WHOLE_PHASE, "a.send=1,1,1 b.recv=D1,D1,D1"),
 	RULE(SPACE_ALWAYS, "a.send=1,1,1 b.recv=D1,D1,D1"),

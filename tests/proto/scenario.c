@@ -129,13 +129,15 @@ static bool parse_word(struct scenario *sc, const char **s)
 		sc->atomic_copy = false;
 	else if (starts(s, "confirm"))
 		sc->confirm = true;
+	else if (starts(s, "invalidate"))
+		sc->invalidate = true;
 	else
 		return false;
 	return true;
 }
 
 /*
- * Words: seqpacket, prompt, slowcopy, confirm, ring=, credits=, space=, eager=,
+ * Words: seqpacket, prompt, slowcopy, confirm, invalidate, ring=, credits=, space=, eager=,
  * channel=, piece=, adverts=; of side a or b: a.send=1,2 a.recv=D2,NW3 a.cancel=1
  * a.unsend=1 a.credits=6,4 a.fin.
  */

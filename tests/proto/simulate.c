@@ -78,6 +78,7 @@ static void random_scenario(void)
 	scenario.prompt_tx = rnd(2);
 	scenario.atomic_copy = rnd(2);
 	scenario.confirm = rnd(2);
+	scenario.invalidate = rnd(2);
 	random_side(&scenario.side[0]);
 	random_side(&scenario.side[1]);
 }

@@ -30,13 +30,16 @@ static void bad(const char *fmt, ...)
 
 #define RING_KEY	77
 
-/* Describe @len bytes from @addr in up to three pieces, so that all code runs. */
+/*
+ * Describe @len bytes from @addr in up to three pieces, so that all code runs; or in one, which
+ * is what can be invalidated.
+ */
 static u32 make_segs(struct exs_seg *segs, u64 addr, u32 key, u32 len)
 {
 	u32 n = 0, part;
 
 	while (len) {
-		part = n == 0 ? 1 : n == 1 && len > 2 ? len / 2 : len;
+		part = scenario.invalidate ? len : n == 0 ? 1 : n == 1 && len > 2 ? len / 2 : len;
 		segs[n].addr = addr;
 		segs[n].key = key;
 		segs[n].len = part;
@@ -75,6 +78,7 @@ static void land_in_recv(struct side *o, u32 i, u32 off, u32 key, u32 tag)
 	CHECK(op->state == OP_QUEUED, "write into a receive that ended");
 	CHECK(op->rcv.flags & EXS_RCV_ADVERTISED, "write into a void advert");
 	CHECK(op->gen == key, "write with an old key");
+	CHECK(!op->dead, "write with a dead key");
 	if (world_bad[0])
 		return;
 	CHECK(exs_rcv_head(&o->e) == &op->rcv, "write into the wrong receive");
@@ -364,6 +368,7 @@ static void fill_segs(struct side *s)
 		u64 addr = ((u64)i + 1) << REGION_SHIFT;
 
 		s->recv[i].gen++;
+		s->recv[i].dead = false;
 		tx.msg.nsegs = make_segs(tx.msg.segs, addr | tx.rcv->base,
 					 s->recv[i].gen, tx.rcv->window);
 	}
@@ -375,6 +380,9 @@ static void put_write(struct side *s, struct item *it)
 
 	it->write = true;
 	it->last = tx.last;
+	it->invalidate = tx.invalidate;
+	CHECK(!tx.invalidate || (tx.last && tx.nsegs == 1 && tx.key == tx.segs[0].key),
+	      "another key is invalidated");
 	it->credits = tx.last ? exs_imm_credits(tx.imm) : 0;
 	it->a = tx.imm;
 	it->b = s->e.ps;
@@ -501,6 +509,14 @@ static void check_race(struct side *o, u32 len)
 	o->race -= min(len, o->race);
 }
 
+/* The key of the receive that the transfer went into, which is over with it. */
+static void invalidated(struct side *o, u32 i)
+{
+	CHECK(!o->recv[i].dead, "a key is invalidated twice");
+	CHECK(!(o->recv[i].rcv.flags & EXS_RCV_ADVERTISED), "an advert that is not used up is invalidated");
+	o->recv[i].dead = true;
+}
+
 static int arrive_write(struct side *o, const struct item *it)
 {
 	u32 len = exs_imm_len(it->a);
@@ -518,6 +534,8 @@ static int arrive_write(struct side *o, const struct item *it)
 	}
 	o->landed = 0;
 	err = exs_engine_rx_imm(&o->e, it->a);
+	if (it->invalidate)
+		invalidated(o, (it->segs[0].addr >> REGION_SHIFT) - 1);
 	if (!indirect)
 		o->race = o->e.ring - o->e.used;
 	return err;
@@ -811,6 +829,7 @@ void world_start(void)
 		.max_segs = EXS_HELD_SEGS_MAX,
 		.recv_len = EXS_WIRE_BUF_LEN,
 		.eager_space = scenario.eager_space,
+		.features = scenario.invalidate ? EXS_WIRE_F_INVALIDATE : 0,
 	};
 	struct exs_engine_config config = {
 		.ours = hello, .peer = hello, .eager_max = scenario.eager_max,

@@ -59,12 +59,13 @@ struct scenario {
 	bool prompt_tx;		/* transmit whenever the channel has room   */
 	bool atomic_copy;	/* ring copies take no time                 */
 	bool confirm;		/* FIN is confirmed                         */
+	bool invalidate;	/* transfers may invalidate their key       */
 	struct side_plan side[2];
 };
 
 /* A message or a WRITE under way. */
 struct item {
-	bool write, last;
+	bool write, last, invalidate;
 	u8 type, flags;
 	u16 credits, nsegs;
 	u32 a, b, c;		/* WRITE: a: the immediate, b: sender's phase */
@@ -84,7 +85,7 @@ struct send_op {
 struct recv_op {
 	struct exs_rcv rcv;
 	enum op_state state;
-	bool cancelled;
+	bool cancelled, dead;	/* dead: its key was invalidated            */
 	u8 gen;			/* of its key                               */
 	u32 buf[BUF_MAX];	/* the tag of each byte                     */
 };

@@ -198,6 +198,16 @@ void raw_say(struct raw *r, const struct message *m)
 	raw_send(r, buf, len);
 }
 
+void raw_kill(struct raw *r, const struct message *m, uint32_t key)
+{
+	struct ibv_send_wr wr = { .opcode = IBV_WR_SEND_WITH_INV, .invalidate_rkey = key };
+	unsigned char buf[HEADER_LEN];
+	int len = encode(m, buf);
+
+	memmove(r->scratch, buf, len);
+	post_send(r, &wr, r->scratch, len);
+}
+
 void raw_write(struct raw *r, uint64_t addr, uint32_t key, size_t len, int64_t imm)
 {
 	struct ibv_send_wr wr = {

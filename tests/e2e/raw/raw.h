@@ -25,6 +25,9 @@ enum { IMM_DIRECT = 0, IMM_INDIRECT = 1, IMM_TRUNCATED = 2, IMM_CREDITED = 3 };
 
 enum { R_VERSION = 1, R_MALFORMED, R_SOCKTYPE, R_BACKLOG, R_LIMIT, R_DISABLED };
 
+/* Bits of the hello's features. */
+enum { H_INVALIDATE = 1 };
+
 struct reject {
 	uint32_t magic;
 	uint16_t oldest, newest;
@@ -88,6 +91,8 @@ int encode(const struct message *m, unsigned char *buf);
 void raw_send(struct raw *r, const void *data, int len);
 void raw_send_imm(struct raw *r, const void *data, int len, uint32_t imm);
 void raw_say(struct raw *r, const struct message *m);
+/* The same, with invalidate of @key; not waited for. */
+void raw_kill(struct raw *r, const struct message *m, uint32_t key);
 /* @imm: -1 for none. */
 void raw_write(struct raw *r, uint64_t addr, uint32_t key, size_t len, int64_t imm);
 void raw_read(struct raw *r, uint64_t addr, uint32_t key, size_t len);
