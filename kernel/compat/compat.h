@@ -10,6 +10,7 @@
 #ifndef EXS_COMPAT_H
 #define EXS_COMPAT_H
 
+#include <linux/bpf-cgroup.h>
 #include <linux/eventfd.h>
 #include <linux/fdtable.h>
 #include <linux/file.h>
@@ -47,6 +48,20 @@ int exs_accept(struct socket *sock, struct socket *newsock,
 
 #ifndef EXS_HAVE_SOCKADDR_UNSIZED
 #define sockaddr_unsized sockaddr
+#endif
+
+#ifdef CONFIG_CGROUP_BPF
+/* What the BPF programs of @sk's cgroup say of an address that it is to bind or connect to. */
+static inline int exs_cgroup_bpf_sock_addr(struct sock *sk, struct sockaddr *addr, int *len,
+					   enum cgroup_bpf_attach_type type, u32 *flags)
+{
+#ifdef EXS_HAVE_SOCK_ADDR_LEN
+	return __cgroup_bpf_run_filter_sock_addr(sk, (struct sockaddr_unsized *)addr, len, type,
+						 NULL, flags);
+#else
+	return __cgroup_bpf_run_filter_sock_addr(sk, addr, type, NULL, flags);
+#endif
+}
 #endif
 
 /* AF_UNIX: messages that it receives, and those that it sends, say who sent them. */

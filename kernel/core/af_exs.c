@@ -76,14 +76,18 @@ static int exs_bind(struct socket *sock, struct sockaddr_unsized *uaddr, int len
 {
 	struct exs_sock *xs = exs_sk(sock->sk);
 	struct sockaddr_storage addr;
-	bool v6;
+	bool v6, any_port;
+	u32 flags;
 	int err;
 
-	err = exs_addr_get(xs, uaddr, len, &addr, &v6);
+	err = exs_filter_addr(sock->sk, uaddr, &len, true, &flags);
+	if (!err)
+		err = exs_addr_get(xs, uaddr, len, &addr, &v6);
 	if (err)
 		return err;
+	any_port = flags & BPF_RET_BIND_NO_CAP_NET_BIND_SERVICE;
 	mutex_lock(&xs->op_lock);
-	err = sock->state == SS_UNCONNECTED ? exs_bind_addr(xs, &addr, v6) : -EINVAL;
+	err = sock->state == SS_UNCONNECTED ? exs_bind_addr(xs, &addr, v6, any_port) : -EINVAL;
 	mutex_unlock(&xs->op_lock);
 	return err;
 }
@@ -180,6 +184,7 @@ static int exs_connect_call(struct socket *sock, struct sockaddr_unsized *uaddr,
 	struct exs_sock *xs = exs_sk(sock->sk);
 	const struct sockaddr *sa = (const void *)uaddr;
 	struct sockaddr_storage addr;
+	u32 filtered;
 	bool v6;
 	int err;
 
@@ -193,7 +198,9 @@ static int exs_connect_call(struct socket *sock, struct sockaddr_unsized *uaddr,
 		mutex_unlock(&xs->op_lock);
 		return err;
 	}
-	err = exs_addr_get(xs, uaddr, len, &addr, &v6);
+	err = exs_filter_addr(sock->sk, uaddr, &len, false, &filtered);
+	if (!err)
+		err = exs_addr_get(xs, uaddr, len, &addr, &v6);
 	if (err)
 		return exs_connect_refuse(xs, err);
 	return exs_connect(sock, &addr, v6, flags);

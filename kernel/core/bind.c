@@ -137,7 +137,7 @@ static int exs_bind_verbs(struct exs_sock *xs, struct sockaddr_storage *addr)
 	return exs_verbs_bind(sock_net(&xs->sk), addr, flags, &xs->bound);
 }
 
-int exs_bind_addr(struct exs_sock *xs, struct sockaddr_storage *addr, bool v6)
+int exs_bind_addr(struct exs_sock *xs, struct sockaddr_storage *addr, bool v6, bool any_port)
 {
 	struct sock *sk = &xs->sk;
 	int err;
@@ -148,7 +148,7 @@ int exs_bind_addr(struct exs_sock *xs, struct sockaddr_storage *addr, bool v6)
 		return -EINVAL;
 	if (!exs_addr_is_local(addr))
 		return -EADDRNOTAVAIL;
-	if (exs_port_is_forbidden(sock_net(sk), addr))
+	if (!any_port && exs_port_is_forbidden(sock_net(sk), addr))
 		return -EACCES;
 	err = exs_bind_verbs(xs, addr);
 	if (err)
@@ -165,7 +165,7 @@ int exs_bind_any(struct exs_sock *xs)
 {
 	struct sockaddr_storage any = { .ss_family = AF_INET };
 
-	return exs_bind_addr(xs, &any, false);
+	return exs_bind_addr(xs, &any, false, false);
 }
 
 int exs_bind_again(struct exs_sock *xs)

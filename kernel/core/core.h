@@ -113,6 +113,14 @@ int exs_connect_refuse(struct exs_sock *xs, int err);
  */
 void exs_connect_abort(struct exs_sock *xs, int err);
 
+/* filter.c */
+/*
+ * What BPF programs of the socket's cgroup say of @uaddr, which they may change; @bind: else it
+ * is for connect(). @flags: BPF_RET_BIND_*. Sleeps, no locks held. Return: 0 or -EPERM, or what
+ * the program says.
+ */
+int exs_filter_addr(const struct sock *sk, void *uaddr, int *len, bool bind, u32 *flags);
+
 /* bind.c */
 /* A program's address, checked; mapped IPv6 becomes AF_INET and *@v6 true. */
 int exs_addr_get(const struct exs_sock *xs, const void *uaddr, int len,
@@ -120,8 +128,8 @@ int exs_addr_get(const struct exs_sock *xs, const void *uaddr, int len,
 /* The other way. Return: its length. */
 int exs_addr_put(const struct exs_sock *xs, const struct sockaddr_storage *addr,
 		 void *uaddr);
-/* op_lock held, not lock_sock. */
-int exs_bind_addr(struct exs_sock *xs, struct sockaddr_storage *addr, bool v6);
+/* op_lock held, not lock_sock. @any_port: whoever may bind to it has been decided. */
+int exs_bind_addr(struct exs_sock *xs, struct sockaddr_storage *addr, bool v6, bool any_port);
 int exs_bind_any(struct exs_sock *xs);
 /* Have xs->bound again, after a failed connect used it up. */
 int exs_bind_again(struct exs_sock *xs);
