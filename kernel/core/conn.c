@@ -216,6 +216,23 @@ bool exs_conn_sending(const struct exs_conn *conn)
 	return false;
 }
 
+/*
+ * The peer may leave before its device has acknowledged what it took. But its FIN returned
+ * the credits of all that it had taken.
+ */
+bool exs_conn_arrived(const struct exs_conn *conn)
+{
+	const struct exs_xfer *x;
+
+	lockdep_assert_held(&conn->lock);
+	if (!conn->engine_up || !conn->engine.fin_rcvd || !exs_engine_all_arrived(&conn->engine))
+		return false;
+	list_for_each_entry(x, &conn->xfers, link)
+		if (!x->is_recv && !x->all_posted)
+			return false;
+	return true;
+}
+
 unsigned long exs_conn_keepalive(const struct exs_conn *conn)
 {
 	const struct sock *sk = conn->sk;
@@ -244,7 +261,7 @@ static int exs_conn_disconnected(const struct exs_conn *conn)
 		return ECONNREFUSED;
 	if (conn->orphan && exs_conn_flushed(conn))
 		return 0;
-	return e->fin_rcvd && !exs_conn_sending(conn) ? 0 : ECONNRESET;
+	return e->fin_rcvd && (!exs_conn_sending(conn) || exs_conn_arrived(conn)) ? 0 : ECONNRESET;
 }
 
 static void exs_conn_count_reset(struct exs_conn *conn, int err)

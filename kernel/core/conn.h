@@ -446,6 +446,9 @@ void exs_conn_sent(struct exs_conn *conn, struct exs_xfer *x);
 /* Whether any send is not complete. [locked], but nothing has to follow */
 bool exs_conn_sending(const struct exs_conn *conn);
 
+/* The peer has said its last, and that it has all that we sent. [locked], likewise */
+bool exs_conn_arrived(const struct exs_conn *conn);
+
 /* SO_KEEPALIVE: how long the peer may be idle before it is asked for a sign of life,
  * in jiffies; 0: for ever. [locked], but nothing has to follow */
 unsigned long exs_conn_keepalive(const struct exs_conn *conn);

@@ -331,6 +331,7 @@ static void exs_run_end_all(struct exs_conn *conn)
 	__must_hold(&conn->lock)
 {
 	int err = conn->end_err ? -conn->end_err : -EPIPE;
+	bool arrived = exs_conn_arrived(conn);
 	struct exs_xfer *x, *next;
 
 	lockdep_assert_held(&conn->lock);
@@ -339,12 +340,13 @@ static void exs_run_end_all(struct exs_conn *conn)
 	list_for_each_entry(x, &conn->ending, link)
 		x->invalidating = false;
 	exs_run_ended(conn);
-	/* Sends that are still here were posted and never completed. */
+	/* Sends that are still here were posted, and the device never said what became of them. */
 	list_for_each_entry_safe(x, next, &conn->xfers, link) {
 		if (x->is_recv)
 			continue;
 		x->all_posted = true;
-		x->result = err;
+		if (!arrived)
+			x->result = err;
 		list_move_tail(&x->link, &conn->finished);
 	}
 	exs_run_report(conn);

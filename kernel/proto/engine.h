@@ -470,6 +470,15 @@ static inline u32 exs_engine_credits(const struct exs_engine *e)
 	return e->credits.total;
 }
 
+/*
+ * Whether the peer has returned every credit: all that we have sent has arrived, in its
+ * receives, whatever the transport knows of that.
+ */
+static inline bool exs_engine_all_arrived(const struct exs_engine *e)
+{
+	return e->credits.have == e->credits.peer_total;
+}
+
 /**
  * exs_engine_greet() - make the next tx a CREDIT, though none is due
  * @e: the engine

@@ -385,7 +385,7 @@ static bool exs_verbs_awaits_acks(struct exs_verbs_ep *v)
 		return false;
 	spin_lock(&conn->lock);
 	awaits = conn->state == EXS_CONN_UP && conn->engine.fin_rcvd && v->sending &&
-		 !v->failed;
+		 !v->failed && !exs_conn_arrived(conn);
 	spin_unlock(&conn->lock);
 	return awaits;
 }
