@@ -287,6 +287,8 @@ static void connected(const struct kind *k)
 	exs_qhandle_t q = queue_new(4);
 	int fd = kind_listening(k), c = kind_socket(k), s;
 	bool message = k->type == SOCK_DGRAM;
+	/* The send comes behind the connect, so from a worker, which does not name itself. */
+	bool waits = k->domain == AF_UNIX && !message;
 	socklen_t len;
 	union address to = listening_name(fd, &len);
 	char in[3];
@@ -295,8 +297,11 @@ static void connected(const struct kind *k)
 	must_be(fcntl(c, F_GETFL) & O_NONBLOCK, 0);
 	start_send(c, "abc", 3, q, 2, NO_REGION);
 	event_is(q, EXS_EVT_CONNECT, 1, 0, 0);
-	event_is(q, EXS_EVT_SEND, 2, 0, 3);
+	if (!waits)
+		event_is(q, EXS_EVT_SEND, 2, 0, 3);
 	s = message ? fd : must(accept(fd, NULL, NULL));
+	if (waits)
+		event_is(q, EXS_EVT_SEND, 2, 0, 3);
 	must_be(recv(s, in, 3, 0), 3);
 	if (!message)
 		must_fail(exs_connect(c, &to.sa, len, 0, q, 3), EISCONN);

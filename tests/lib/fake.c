@@ -395,8 +395,9 @@ int __wrap_close(int fd)
 
 int __wrap_munmap(void *addr, size_t len)
 {
-	void (*hook)(void) = __atomic_exchange_n(&fake.on_munmap, NULL, __ATOMIC_RELAXED);
+	void (*hook)(void);
 
+	hook = __atomic_exchange_n(&fake.on_munmap, NULL, __ATOMIC_RELAXED);
 	if (hook)
 		hook();
 	return __real_munmap(addr, len);
