@@ -4,7 +4,8 @@
  * carries its address through the kernel, whole, as its upper bits may be a tag;
  * some bits of the call's own in those that its alignment leaves free; and beside
  * it which process it was. A queue may be shared, and an address means nothing in
- * another process.
+ * another process. That guards against mistakes: those who share a queue trust each other
+ * (exs_qcreate(3)).
  */
 #include <errno.h>
 #include <pthread.h>

@@ -71,10 +71,6 @@ EXS_HIDDEN int exs_submit_op(exs_qhandle_t q, struct exs_sqe *sqe);
 /* module.c: EXS_IOC_QCREATE, EXS_IOC_MREG. What ioctl(2) returns. */
 EXS_HIDDEN int exs_module_ioctl(unsigned long request, void *arg);
 
-/* A queue that was made; one that is about to be closed. */
-EXS_HIDDEN void exs_module_queue(int q);
-EXS_HIDDEN void exs_module_forget(int q);
-
 /* An option of SOL_SOCKET; -1 of what is no socket, of which the kernel says so. */
 EXS_HIDDEN int exs_int_option(int fd, int option);
 

@@ -68,14 +68,24 @@ static void map_free(struct exs_map *map)
 	free(map);
 }
 
+/* A fork() before it is unmapped would leave it to the child, which knows nothing of it. */
+static void not_for_children(struct exs_map *map)
+{
+	madvise((void *)map->view.ring, map->ring_len, MADV_DONTFORK);
+	madvise(map->view.head, page, MADV_DONTFORK);
+}
+
 /*
  * To unmap what is unused. The last mapping of a queue takes its operations along, which
  * may take time: not under lock.
  */
 static void unlock(void)
 {
-	struct exs_map *map = unused, *next;
+	struct exs_map *map, *next;
 
+	for (map = unused; map; map = map->next)
+		not_for_children(map);
+	map = unused;
 	unused = NULL;
 	pthread_mutex_unlock(&lock);
 	for (; map; map = next) {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
 /*
- * Queues and regions are made by an ioctl of the module. A queue that the program has
- * takes it as well, and saves opening the device. Its descriptor may have been closed
- * behind our back, and its number be another file's: that says that it does not know
- * the request. In a container the device may be missing: then any socket will do.
+ * Queues and regions are made by an ioctl of the module. A descriptor for that is opened
+ * each time: the number of one that is kept, or of a queue that the program has, may be
+ * another file's by the time of the ioctl. In a container the device may be missing: then
+ * any socket will do.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -12,25 +12,6 @@
 #include <unistd.h>
 
 #include "lib.h"
-
-static int known = -1;	/* atomic: a queue, or -1 */
-
-void exs_module_queue(int q)
-{
-	__atomic_store_n(&known, q, __ATOMIC_RELAXED);
-}
-
-void exs_module_forget(int q)
-{
-	__atomic_compare_exchange_n(&known, &q, -1, false, __ATOMIC_RELAXED,
-				    __ATOMIC_RELAXED);
-}
-
-/* Of what is no queue, or of one that has this to say, too: the device says it again. */
-static bool is_no_answer(int err)
-{
-	return err == EBADF || err == ENOTTY || err == EINVAL || err == EOPNOTSUPP;
-}
 
 static int open_module(void)
 {
@@ -57,14 +38,8 @@ static int ask_module(unsigned long request, void *arg)
 
 int exs_module_ioctl(unsigned long request, void *arg)
 {
-	int q = __atomic_load_n(&known, __ATOMIC_RELAXED), ret, state;
+	int ret, state;
 
-	if (q >= 0) {
-		ret = ioctl(q, request, arg);
-		if (ret >= 0 || !is_no_answer(errno))
-			return ret;
-		exs_module_forget(q);
-	}
 	/* open(2) and close(2) are cancellation points, and what was made would be nobody's. */
 	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
 	ret = ask_module(request, arg);

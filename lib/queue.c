@@ -52,10 +52,7 @@ exs_qhandle_t exs_qcreate(int depth)
 	/* Mappings of queues that were only close()d still hold them. */
 	exs_map_sweep();
 	q = exs_module_ioctl(EXS_IOC_QCREATE, &c);
-	if (q < 0)
-		return EXS_QHANDLE_INVALID;
-	exs_module_queue(q);
-	return q;
+	return q < 0 ? EXS_QHANDLE_INVALID : q;
 }
 
 int exs_qdelete(exs_qhandle_t queue)
@@ -65,7 +62,6 @@ int exs_qdelete(exs_qhandle_t queue)
 
 	if (exs_get_attr(queue, EXS_ATTR_ID, &id))
 		return -1;
-	exs_module_forget(queue);
 	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
 	ret = exs_map_close(queue);
 	/* A duplicate may still be used. */

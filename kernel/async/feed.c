@@ -146,20 +146,23 @@ void exs_feed_add_memory(struct exs_feed *f, u64 len, unsigned int nbvecs)
 /*
  * Whether its bytes are the same whoever reads them, as they are if a page cache has
  * them, or memory does. procfs has none, for one, and kernfs only the semblance of one:
- * its files' mappings have the operations of ramfs. An overlay's are with the file
- * below, which is none of procfs: that cannot be stacked on.
+ * its files' mappings have the operations of ramfs. An overlay's are judged by the file
+ * below.
  */
 static bool exs_feed_cached(const struct file *file)
 {
-	const struct address_space_operations *ops = file->f_mapping->a_ops;
 	const struct inode *inode = file_inode(file);
+	const struct address_space_operations *ops;
 
-	if (!S_ISREG(inode->i_mode) && !S_ISBLK(inode->i_mode))
+	if (S_ISBLK(inode->i_mode))
+		return file->f_mapping->a_ops->read_folio;
+	if (!S_ISREG(inode->i_mode))
 		return false;
+	inode = d_real_inode(file->f_path.dentry);
+	ops = inode->i_mapping->a_ops;
 	switch (inode->i_sb->s_magic) {
 	case RAMFS_MAGIC:
 	case TMPFS_MAGIC:
-	case OVERLAYFS_SUPER_MAGIC:
 		return true;
 	default:
 		return IS_DAX(inode) || (ops->read_folio && ops != &ram_aops);

@@ -67,18 +67,27 @@ static long exs_foreign_moved(struct exs_op *op, size_t n, bool all)
 	return op->foreign.done;
 }
 
-/* Whether what @to receives says who sent it. If it was not accepted yet, nobody knows. */
-static bool exs_foreign_names_sender(struct socket *from, struct sock *to)
+/*
+ * Whether a worker may send to @to: it must not be named as the sender. That is so if one
+ * of the two asks for credentials, and always before the connection was accepted.
+ *
+ * The answer may be old at once. The lock of @to would not help: newer kernels set the
+ * option without it, and its holder may sleep for as long as it likes.
+ */
+static int exs_foreign_unnamed(struct socket *from, const struct sock *to)
 {
 	const struct socket *sock;
-	bool names;
+	int err = 0;
 
 	/* A struct socket is freed by RCU. */
 	rcu_read_lock();
 	sock = READ_ONCE(to->sk_socket);
-	names = exs_wants_creds(from) || (sock && exs_wants_creds(sock));
+	if (exs_wants_creds(from->sk, from) || (sock && exs_wants_creds(to, sock)))
+		err = -EOPNOTSUPP;
+	else if (!sock && !sock_flag(to, SOCK_DEAD))
+		err = -EAGAIN;
 	rcu_read_unlock();
-	return names;
+	return err;
 }
 
 /* A reference, or NULL. The kernel's own function for that is not there on all kernels. */
@@ -94,25 +103,20 @@ static struct sock *exs_foreign_unix_peer(struct sock *sk)
 	return peer;
 }
 
-/*
- * AF_UNIX takes the calling task for the sender, and a worker must not be it. Locked, the
- * receiver cannot ask for credentials meanwhile.
- */
+/* AF_UNIX takes the calling task for the sender. */
 static int exs_foreign_send_as_worker(struct exs_op *op, struct socket *sock,
 				      struct msghdr *msg)
 {
 	struct sock *peer = exs_foreign_unix_peer(sock->sk);
-	int res;
+	int err = 0;
 
-	if (!peer)
-		return sock_sendmsg(sock, msg);
-	lock_sock(peer);
-	res = exs_foreign_names_sender(sock, peer) ? -EOPNOTSUPP : sock_sendmsg(sock, msg);
-	release_sock(peer);
-	sock_put(peer);
-	if (res == -EOPNOTSUPP)
+	if (peer) {
+		err = exs_foreign_unnamed(sock, peer);
+		sock_put(peer);
+	}
+	if (err == -EOPNOTSUPP)
 		exs_count(op->queue->xn, senders_unnamed, 1);
-	return res;
+	return err ?: sock_sendmsg(sock, msg);
 }
 
 int exs_foreign_call_send(struct exs_op *op, struct socket *sock, struct msghdr *msg)

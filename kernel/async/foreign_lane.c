@@ -606,10 +606,13 @@ static bool exs_lane_is_over(const struct exs_op *op)
 	return over;
 }
 
-/* As long as that may take: a try, which may have to wait for the socket's lock. */
+/*
+ * As long as that may take: a try may have to wait for the socket's lock, which another
+ * call may hold for ever. Whoever is killed does not wait.
+ */
 static void exs_lane_wait_over(struct exs_op *op)
 {
-	wait_var_event(op->sk, exs_lane_is_over(op));
+	wait_var_event_killable(op->sk, exs_lane_is_over(op));
 }
 
 /* One after the other, so that what all of them take is one walk. */

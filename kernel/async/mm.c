@@ -11,8 +11,9 @@
  *
  * The release itself only arranges for that, as every other end of an address space
  * waits for it (SRCU). As fput() does, it leaves the work to the task, before it returns
- * to the program that it executes, or before whoever waits for its exit hears of that;
- * or to a worker if the task is a thread of the kernel. A task's works run last first,
+ * to the program that it executes, or before whoever waits for its exit hears of that. A
+ * task that does neither only looked at the address space, and may sleep before it returns:
+ * then, or if it is a thread of the kernel, a worker does it. A task's works run last first,
  * so the task's files would be put before; therefore closing a queue's descriptor, which
  * comes before any of these, does it as well.
  *
@@ -149,6 +150,13 @@ static void exs_mm_end_work(struct work_struct *work)
 	exs_mm_end(container_of(work, struct exs_mm, work));
 }
 
+/* Whether the task has left the address space that ends, and soon runs its works. */
+static bool exs_mm_left(void)
+{
+	return !(current->flags & PF_KTHREAD) &&
+	       (current->flags & PF_EXITING || current->in_execve);
+}
+
 /* Under the notifiers' SRCU: no more than this. Called once. */
 static void exs_mm_notify_release(struct mmu_notifier *notifier,
 				  struct mm_struct *mm)
@@ -159,7 +167,7 @@ static void exs_mm_notify_release(struct mmu_notifier *notifier,
 	refcount_inc(&m->ref);
 	atomic_inc(&exs_mm_ends);
 	init_task_work(&m->task_work, exs_mm_end_task);
-	if (!(current->flags & PF_KTHREAD) &&
+	if (exs_mm_left() &&
 	    !task_work_add(current, &m->task_work, TWA_RESUME))
 		return;
 	INIT_WORK(&m->work, exs_mm_end_work);

@@ -64,11 +64,14 @@ static inline int exs_cgroup_bpf_sock_addr(struct sock *sk, struct sockaddr *add
 }
 #endif
 
-/* AF_UNIX: messages that it receives, and those that it sends, say who sent them. */
-static inline bool exs_wants_creds(const struct socket *sock)
+/*
+ * AF_UNIX: messages that @sk receives, and those that it sends, say who sent them. @sock is
+ * its socket, or was a moment ago.
+ */
+static inline bool exs_wants_creds(const struct sock *sk, const struct socket *sock)
 {
 #ifdef EXS_HAVE_SK_SCM_CREDENTIALS
-	return sock->sk->sk_scm_credentials || sock->sk->sk_scm_pidfd;
+	return sk->sk_scm_credentials || sk->sk_scm_pidfd;
 #else
 	bool pidfd = false;
 

@@ -43,7 +43,7 @@ void exs_conn_exit(void)
 /* So that unloading finds them; they are not kept by it. */
 static LIST_HEAD(exs_orphans);
 static DEFINE_SPINLOCK(exs_orphans_lock);
-static atomic_t exs_orphan_count;
+static int exs_orphan_count;	/* exs_orphans_lock */
 
 static void exs_conn_linger_work(struct work_struct *work)
 {
@@ -108,9 +108,9 @@ static void exs_orphan_gone(struct exs_conn *conn)
 {
 	spin_lock(&exs_orphans_lock);
 	list_del(&conn->orphans);
+	exs_orphan_count--;
+	conn->xn->orphans--;
 	spin_unlock(&exs_orphans_lock);
-	atomic_dec(&exs_orphan_count);
-	atomic_dec(&conn->xn->orphans);
 	exs_live(conn->xn, orphans, -1);
 }
 
@@ -416,27 +416,35 @@ static bool exs_conn_unread(const struct exs_conn *conn)
 	return exs_engine_readable(&conn->engine) || !list_empty(&conn->messages);
 }
 
-/* The initial namespace's cap is the machine's. */
+/*
+ * The initial namespace's cap is the machine's. Another namespace leaves as many places
+ * free as it has, so that none can have all of them.
+ */
 static bool exs_orphan_fits(const struct exs_net *xn)
 {
-	return atomic_read(&exs_orphan_count) < exs_sysctl(exs_net(&init_net), max_orphans) &&
-	       atomic_read(&xn->orphans) < exs_sysctl(xn, max_orphans);
+	int left = exs_sysctl(exs_net(&init_net), max_orphans) - exs_orphan_count;
+
+	lockdep_assert_held(&exs_orphans_lock);
+	if (left <= 0 || xn->orphans >= exs_sysctl(xn, max_orphans))
+		return false;
+	return net_eq(xn->net, &init_net) || xn->orphans < left;
 }
 
 static bool exs_conn_adopt(struct exs_conn *conn)
 {
-	if (exs_orphan_fits(conn->xn)) {
-		atomic_inc(&exs_orphan_count);
-		atomic_inc(&conn->xn->orphans);
-		conn->orphan = true;
-		spin_lock(&exs_orphans_lock);
+	spin_lock(&exs_orphans_lock);
+	conn->orphan = exs_orphan_fits(conn->xn);
+	if (conn->orphan) {
+		exs_orphan_count++;
+		conn->xn->orphans++;
 		list_add_tail(&conn->orphans, &exs_orphans);
-		spin_unlock(&exs_orphans_lock);
-		exs_live(conn->xn, orphans, 1);
-		return true;
 	}
-	exs_count(conn->xn, orphan_limit, 1);
-	return false;
+	spin_unlock(&exs_orphans_lock);
+	if (conn->orphan)
+		exs_live(conn->xn, orphans, 1);
+	else
+		exs_count(conn->xn, orphan_limit, 1);
+	return conn->orphan;
 }
 
 /* The next orphan that nobody reset yet, a reference; or NULL. */

@@ -85,6 +85,9 @@ static const struct exs_cap {
 			       EXS_COUNT_limit_pages },
 	[EXS_LIMIT_OPS]    = { "max_user_ops", offsetof(struct exs_sysctls, max_user_ops),
 			       EXS_COUNT_limit_ops },
+	[EXS_LIMIT_HALF_OPEN] = { "max_user_half_open",
+				  offsetof(struct exs_sysctls, max_user_half_open),
+				  EXS_COUNT_limit_half_open },
 };
 
 static bool exs_user_is(const struct exs_user *user, const struct exs_user_key *key)

@@ -4,11 +4,12 @@
  *
  * A connection is pending while the peer's hand-shake is under way, then ready
  * until it is accepted. Both together stay within the backlog, and those that are
- * pending within net.exs.max_half_open: a request beyond either is refused before
- * anything is allocated for it.
+ * pending within net.exs.max_half_open, and with those of the user's other listeners
+ * within net.exs.max_user_half_open: a request beyond that is refused before anything is
+ * allocated for it.
  *
- * What is ready counts against the cap of the user who called listen(). What is
- * pending does not, as whoever reaches the port can have as much of that as he
+ * What is ready is one of the connections of the user who called listen(). What is
+ * pending is not, as whoever reaches the port can have as much of that as he
  * likes. But nobody begins a hand-shake who could not end it.
  *
  * Ready connections go to waiting operations first, in their order, then to
@@ -95,6 +96,14 @@ static void exs_waiting_drop(struct exs_waiting *w)
 	kfree(w);
 }
 
+/* listen->lock held. Its user is not let go here: the listener has it. */
+static void exs_half_open_end(struct exs_listen *listen)
+{
+	lockdep_assert_held(&listen->lock);
+	listen->half_open--;
+	exs_limit_uncharge(EXS_LIMIT_HALF_OPEN, 1, listen->user);
+}
+
 /* A place in the backlog; or @reason says why not. */
 static bool exs_listen_reserve(struct exs_listen *listen, enum exs_wire_reason *reason)
 {
@@ -110,7 +119,8 @@ static bool exs_listen_reserve(struct exs_listen *listen, enum exs_wire_reason *
 	} else if (listen->half_open >= exs_sysctl_cap(xn, max_half_open)) {
 		*reason = EXS_REJECT_LIMIT;
 		exs_count(xn, reject_half_open, 1);
-	} else if (exs_limit_reached(xn, EXS_LIMIT_CONNS, listen->user)) {
+	} else if (exs_limit_reached(xn, EXS_LIMIT_CONNS, listen->user) ||
+		   exs_limit_charge_user(xn, EXS_LIMIT_HALF_OPEN, 1, listen->user)) {
 		*reason = EXS_REJECT_LIMIT;
 		exs_count(xn, reject_limit, 1);
 	} else {
@@ -126,7 +136,7 @@ static void exs_listen_unreserve(struct exs_listen *listen)
 {
 	spin_lock(&listen->lock);
 	listen->count--;
-	listen->half_open--;
+	exs_half_open_end(listen);
 	spin_unlock(&listen->lock);
 }
 
@@ -234,7 +244,7 @@ static struct exs_waiting *exs_listen_forget(struct exs_listen *listen,
 		return NULL;
 	list_del(&w->node);
 	listen->count--;
-	listen->half_open--;
+	exs_half_open_end(listen);
 	return w;
 }
 
@@ -260,7 +270,7 @@ void exs_listen_established(struct exs_listen *listen, struct exs_conn *conn)
 		refused = exs_listen_forget(listen, conn);
 	} else if (w) {
 		list_move_tail(&w->node, &listen->ready);
-		listen->half_open--;
+		exs_half_open_end(listen);
 		exs_listen_kick(listen);
 	}
 	spin_unlock(&listen->lock);
@@ -562,7 +572,8 @@ static void exs_listen_drop_all(struct exs_listen *listen)
 	list_splice_tail_init(&listen->pending, &all);
 	list_splice_tail_init(&listen->ready, &all);
 	listen->count = 0;
-	listen->half_open = 0;
+	while (listen->half_open)
+		exs_half_open_end(listen);
 	spin_unlock(&listen->lock);
 	list_for_each_entry_safe(w, next, &all, node)
 		exs_waiting_drop(w);

@@ -23,6 +23,7 @@
  * @ready: it is here; else it holds the place of one that is being fetched
  * @len: bytes
  * @trunc: it was longer than what was announced
+ * @pages: fetched: what is charged to the connection's user
  * @x: fetched: its memory; NULL: it came eagerly and is in @data
  * @data: the bytes
  */
@@ -32,14 +33,17 @@ struct exs_kept {
 	bool ready;
 	u32 len;
 	bool trunc;
+	u32 pages;
 	struct exs_xfer *x;
 	u8 data[];
 };
 
 static void exs_kept_free(struct exs_kept *kept)
 {
-	if (kept->x)
+	if (kept->x) {
+		exs_limit_uncharge(EXS_LIMIT_PAGES, kept->pages, kept->x->conn->user);
 		exs_kbuf_free(kept->x);
+	}
 	kfree(kept);
 }
 
@@ -258,14 +262,18 @@ bool exs_message_kept(const struct exs_conn *conn)
 static struct exs_kept *exs_pull_alloc(struct exs_conn *conn, u32 len)
 {
 	struct exs_kept *kept = kzalloc(sizeof(*kept), GFP_KERNEL_ACCOUNT);
+	int err = -ENOMEM;
 
 	if (!kept)
-		return NULL;
+		return ERR_PTR(err);
+	kept->pages = PFN_UP(len);
+	err = exs_limit_charge_user(conn->xn, EXS_LIMIT_PAGES, kept->pages, conn->user);
+	if (err)
+		goto free;
+	err = -ENOMEM;
 	kept->x = exs_kbuf_alloc(conn, len, GFP_KERNEL_ACCOUNT | __GFP_ZERO);
-	if (!kept->x) {
-		kfree(kept);
-		return NULL;
-	}
+	if (!kept->x)
+		goto uncharge;
 	kept->refs = 1;
 	kept->x->is_recv = true;
 	kept->x->rcv.len = len;
@@ -273,6 +281,12 @@ static struct exs_kept *exs_pull_alloc(struct exs_conn *conn, u32 len)
 	kept->x->private = kept;
 	exs_kbuf_iter(kept->x, ITER_DEST, &kept->x->iter, len);
 	return kept;
+
+uncharge:
+	exs_limit_uncharge(EXS_LIMIT_PAGES, kept->pages, conn->user);
+free:
+	kfree(kept);
+	return ERR_PTR(err);
 }
 
 static void exs_pull_undo(struct exs_conn *conn, struct exs_kept *kept)
@@ -290,14 +304,15 @@ static int exs_message_pull(struct exs_conn *conn, size_t len)
 	__must_hold(&conn->lock)
 {
 	struct exs_kept *kept;
-	int err = -ENOMEM;
+	int err;
 
 	lockdep_assert_held(&conn->lock);
 	conn->pulling = true;
 	conn->pull_failed = false;
 	spin_unlock(&conn->lock);
 	kept = exs_pull_alloc(conn, len);
-	if (kept) {
+	err = PTR_ERR_OR_ZERO(kept);
+	if (!err) {
 		/* Small ones behind it may come before it has been handed over. */
 		spin_lock(&conn->lock);
 		list_add_tail(&kept->node, &conn->messages);

@@ -28,6 +28,7 @@ struct exs_sysctls {
 	int sndbuf;		/* bytes of plain sends not yet sent */
 	int direct_min;		/* smallest receive that is advertised */
 	int max_user_conns;
+	int max_user_half_open;
 	int max_user_queues;
 	int max_user_pages;
 	int max_user_ops;
@@ -38,7 +39,7 @@ struct exs_sysctls {
  * @net: the namespace
  * @sysctl: its settings; read without a lock
  * @counters: per processor (stats.h)
- * @orphans: connections that linger
+ * @orphans: connections that linger; the lock of the orphans
  * @table: of @header
  * @header: the registered sysctls
  */
@@ -46,7 +47,7 @@ struct exs_net {
 	struct net *net;
 	struct exs_sysctls sysctl;
 	struct exs_counters __percpu *counters;
-	atomic_t orphans;
+	int orphans;
 	struct ctl_table *table;
 	struct ctl_table_header *header;
 };

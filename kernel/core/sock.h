@@ -236,7 +236,8 @@ int exs_async_ioctl(struct socket *sock, unsigned int cmd, void __user *arg);
  * Per-user caps (core/limits.c): charged to the calling task's user, and to those above.
  */
 enum exs_limit {
-	EXS_LIMIT_CONNS, EXS_LIMIT_QUEUES, EXS_LIMIT_PAGES, EXS_LIMIT_OPS, EXS_LIMIT_MAX
+	EXS_LIMIT_CONNS, EXS_LIMIT_QUEUES, EXS_LIMIT_PAGES, EXS_LIMIT_OPS,
+	EXS_LIMIT_HALF_OPEN, EXS_LIMIT_MAX
 };
 
 /* Return: 0 and *user (a reference), or -ENOBUFS when a cap is reached (a

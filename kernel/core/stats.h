@@ -87,6 +87,7 @@
 	X(limit_queues)		\
 	X(limit_pages)		\
 	X(limit_ops)		\
+	X(limit_half_open)	\
 	X(turns_waited)		\
 	X(orphan_limit)		\
 	X(linger_expired)	\

@@ -22,6 +22,7 @@
  *	                   the peer for direct transfer
  *	max_user_conns     connections of one user (limits.c): connecting, connected,
  *	                   not yet accepted
+ *	max_user_half_open hand-shakes under way at all listeners of one user
  *	max_user_queues    event queues of one user
  *	max_user_pages     pages that one user may have pinned, besides
  *	                   RLIMIT_MEMLOCK
@@ -96,6 +97,7 @@ static const struct ctl_table exs_sysctl_table[] = {
 	EXS_SYSCTL_INT(sndbuf, &exs_sndbuf_min, &exs_sndbuf_max),
 	EXS_SYSCTL_INT(direct_min, SYSCTL_ZERO, &exs_direct_max),
 	EXS_SYSCTL_INT(max_user_conns, SYSCTL_ZERO, &exs_int_max),
+	EXS_SYSCTL_INT(max_user_half_open, SYSCTL_ZERO, &exs_int_max),
 	EXS_SYSCTL_INT(max_user_queues, SYSCTL_ZERO, &exs_int_max),
 	EXS_SYSCTL_INT(max_user_pages, SYSCTL_ZERO, &exs_int_max),
 	EXS_SYSCTL_INT(max_user_ops, SYSCTL_ZERO, &exs_int_max),
@@ -132,6 +134,7 @@ static void exs_sysctl_defaults(struct exs_sysctls *s)
 		.sndbuf			= 256 << 10,
 		.direct_min		= 4096,
 		.max_user_conns		= 4096,
+		.max_user_half_open	= 4096,
 		.max_user_queues	= 1024,
 		/* Half of memory: RLIMIT_MEMLOCK is per process, this is per user. */
 		.max_user_pages		= min_t(unsigned long, totalram_pages() / 2, INT_MAX),

@@ -3,6 +3,7 @@
 #include "lib/kinds.h"
 
 #include <fcntl.h>
+#include <linux/filter.h>
 #include <poll.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -286,6 +287,8 @@ static void connected(const struct kind *k)
 	exs_qhandle_t q = queue_new(4);
 	int fd = kind_listening(k), c = kind_socket(k), s;
 	bool message = k->type == SOCK_DGRAM;
+	/* The send comes behind the connect, so from a worker, which does not name itself. */
+	bool waits = k->domain == AF_UNIX && !message;
 	socklen_t len;
 	union address to = listening_name(fd, &len);
 	char in[3];
@@ -294,8 +297,11 @@ static void connected(const struct kind *k)
 	must_be(fcntl(c, F_GETFL) & O_NONBLOCK, 0);
 	start_send(c, "abc", 3, q, 2, NO_REGION);
 	event_is(q, EXS_EVT_CONNECT, 1, 0, 0);
-	event_is(q, EXS_EVT_SEND, 2, 0, 3);
+	if (!waits)
+		event_is(q, EXS_EVT_SEND, 2, 0, 3);
 	s = message ? fd : must(accept(fd, NULL, NULL));
+	if (waits)
+		event_is(q, EXS_EVT_SEND, 2, 0, 3);
 	must_be(recv(s, in, 3, 0), 3);
 	if (!message)
 		must_fail(exs_connect(c, &to.sa, len, 0, q, 3), EISCONN);
@@ -577,6 +583,7 @@ FOR_KIND(shut_for_writing, un_stream)
 struct shared {
 	exs_qhandle_t q;
 	struct pair p, full;
+	struct held_page held;
 	int said;
 };
 
@@ -837,6 +844,35 @@ static void credentials(void)
 	must_be(delta("senders_unnamed"), 1);
 }
 
+static void *set_filter(void *arg)
+{
+	const struct shared *s = arg;
+	struct sock_fprog prog = { .len = 1, .filter = (void *)s->held.mem };
+
+	must_fail(setsockopt(s->p.s, SOL_SOCKET, SO_ATTACH_FILTER, &prog, sizeof(prog)), EINVAL);
+	return NULL;
+}
+
+/* A receiver that keeps its socket locked keeps no worker of the sender's. */
+static void locked_receiver(void)
+{
+	enum { BIG = 4 * MIB, SOME = 512 * 1024 };
+	struct shared s = { .q = queue_new(4), .held = held_page_open() };
+	char *out = pages(BIG);
+	pthread_t thread;
+
+	data_fill(8, 0, out, BIG);
+	kind_pair(&kind_un_stream, &s.p);
+	must_be(pthread_create(&thread, NULL, set_filter, &s), 0);
+	held_page_wait(&s.held);
+	start_send(s.p.c, out, BIG, s.q, 1, region_new(out, BIG, EXS_ACCESS_READ));
+	recv_all(s.p.s, 8, 0, SOME);
+	recv_all(s.p.s, 8, SOME, BIG - SOME);
+	event_is(s.q, EXS_EVT_SEND, 1, 0, BIG);
+	held_page_let_go(&s.held);
+	must_be(pthread_join(thread, NULL), 0);
+}
+
 /* -- an ordinary reader beside an operation: each byte has one taker */
 
 static void beside_a_reader(const struct kind *k)
@@ -1001,6 +1037,7 @@ static const struct e2e_case cases[] = {
 	ROW1(one_queue),
 	ROW1(backs_off),
 	ROW1(credentials),
+	ROW1(locked_receiver),
 	ROW(beside_a_reader, tcp),
 	ROW(beside_a_reader, un_dgram),
 	ROW(races, tcp),

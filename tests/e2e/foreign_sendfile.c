@@ -727,6 +727,63 @@ static void others_files(void)
 	no_event(q);
 }
 
+/* -- before the connection was accepted: what a worker sends would name it */
+
+static void not_accepted(bool credentials)
+{
+	int l = kind_listening(&kind_un_stream);
+	socklen_t len;
+	union address a = listening_name(l, &len);
+	struct flow f;
+
+	flow_open(&f, &kind_un_stream, 1000);
+	f.p.c = kind_socket(&kind_un_stream);
+	must(connect(f.p.c, &a.sa, len));
+	set_int(l, SOL_SOCKET, SO_PASSCRED, credentials);
+	set(&f, 0, 0, 1000, 0);
+	start(&f, 0, 1);
+	wait_delta("foreign_backoffs", 2);
+	no_event(f.q);
+	f.p.s = must(accept(l, NULL, NULL));
+	if (credentials) {
+		event_is(f.q, EXS_EVT_SENDFILE, 1, EOPNOTSUPP, 0);
+		must_be(delta("senders_unnamed"), 1);
+	} else {
+		arrives(&f, 0, 0, 1000, 0);
+		ends(&f, 1, 0, 1000, 0);
+	}
+}
+
+static void accepted_late(void)
+{
+	not_accepted(false);
+}
+
+static void accepted_asking(void)
+{
+	not_accepted(true);
+}
+
+/* The listener is closed. */
+static void never_accepted(void)
+{
+	int l = kind_listening(&kind_un_stream);
+	socklen_t len;
+	union address a = listening_name(l, &len);
+	exs_event_t ev;
+	struct flow f;
+
+	flow_open(&f, &kind_un_stream, 1000);
+	f.p.c = kind_socket(&kind_un_stream);
+	must(connect(f.p.c, &a.sa, len));
+	set(&f, 0, 0, 1000, 0);
+	start(&f, 0, 1);
+	wait_delta("foreign_backoffs", 1);
+	close(l);
+	ev = event_next(f.q);
+	event_check(&ev, EXS_EVT_SENDFILE, 1, EPIPE, 0);
+}
+
 static const struct e2e_case cases[] = {
 	ROW(pieces, tcp),
 	ROW(pieces, tcp6),
@@ -764,6 +821,9 @@ static const struct e2e_case cases[] = {
 	ROW(peer_goes, un_stream),
 	ROW(truncated, tcp),
 	ROW(truncated, un_stream),
+	ROW1(accepted_late),
+	ROW1(accepted_asking),
+	ROW1(never_accepted),
 	ROW(file_fails, tcp),
 	ROW(file_fails, un_seq),
 	ROW(slow_file, tcp),

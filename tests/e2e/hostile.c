@@ -326,6 +326,28 @@ static void half_open_not_charged(void)
 	neighbour_lives(&s);
 }
 
+/* One listener's hand-shakes leave none to the user's others. */
+static void half_open_of_user(void)
+{
+	int other, c = new_socket();
+	union address to;
+	struct scene s;
+
+	scene_open(&s);
+	other = listener(4);
+	to = name_of(other);
+	write_sysctl("max_user_half_open", 1);
+	must_be(raw_half_connect(&s.r, &s.at), RDMA_CM_EVENT_CONNECT_RESPONSE);
+	must_fail(connect(c, &to.sa, address_len(&to)), ECONNREFUSED);
+	must_be(delta("limit_half_open"), 1);
+	must_be(delta("reject_limit"), 1);
+	must_be(delta("reject_half_open"), 0);
+	raw_close(&s.r);
+	wait_until(!connect(c, &to.sa, address_len(&to)));
+	must(accept(other, NULL, NULL));
+	neighbour_lives(&s);
+}
+
 /* It is connected and never speaks: nobody is bothered with it. */
 static void never_greets(void)
 {
@@ -1215,6 +1237,7 @@ static const struct e2e_case cases[] = {
 	{ "never_answers", never_answers, .on = ON_STREAM, .needs = NEEDS_ONE },
 	{ "rejects", rejects, .on = ON_STREAM, .needs = NEEDS_ONE },
 	{ "never_confirms", never_confirms, .on = ON_PEERS, .needs = NEEDS_ONE },
+	{ "half_open_of_user", half_open_of_user, .on = ON_PEERS, .needs = NEEDS_ONE },
 	{ "half_open_not_charged", half_open_not_charged, .on = ON_PEERS, .needs = NEEDS_ONE },
 	{ "never_greets", never_greets, .on = ON_PEERS, .needs = NEEDS_ONE },
 	{ "leaves_while_pending", leaves_while_pending, .on = ON_STREAM, .needs = NEEDS_ONE },

@@ -642,6 +642,31 @@ static void unreachable_killed(void)
 	wait_until(!counter("live_conns"));
 }
 
+/* A message that is fetched for poll() or recv() is memory of the receiver's user. */
+static void fetched_charged(void)
+{
+	enum { BIG = 200000 };
+	static char buf[BIG];
+	struct pollfd pfd = { .events = POLLIN };
+	struct pair p;
+
+	pair_open(&p);
+	pfd.fd = p.s;
+	write_sysctl("max_user_pages", 40);
+	must_be(send(p.c, buf, BIG, 0), BIG);
+	must_be(poll(&pfd, 1, limit_ms()), 1);
+	must_be(delta("fetch_failed"), 1);
+	must_be(delta("limit_pages"), 1);
+	must_fail(recv(p.s, buf, BIG, 0), ENOBUFS);
+	write_sysctl("max_user_pages", 60);
+	must_be(recv(p.s, buf, BIG, 0), BIG);
+	/* It has been given back. */
+	must_be(send(p.c, buf, BIG, 0), BIG);
+	must_be(poll(&pfd, 1, limit_ms()), 1);
+	must_be(recv(p.s, buf, BIG, MSG_DONTWAIT), BIG);
+	must_be(delta("limit_pages"), 2);
+}
+
 static const struct e2e_case cases[] = {
 	{ "connections", connections, .on = ON_BOTH, .needs = NEEDS_ONE },
 	{ "connections_of_listener", connections_of_listener, .on = ON_STREAM, .needs = NEEDS_ONE },
@@ -654,6 +679,7 @@ static const struct e2e_case cases[] = {
 	{ "ring_in_cgroup", ring_in_cgroup, .on = ON_STREAM, .needs = NEEDS_ONE },
 	{ "ring_charged", ring_charged, .on = ON_STREAM, .needs = NEEDS_ONE },
 	{ "connects_into_black_hole", connects_into_black_hole, .on = ON_EXS, .needs = NEEDS_SIW },
+	{ "fetched_charged", fetched_charged, .on = ON_SEQ, .needs = NEEDS_ONE },
 	{ "operations", operations, .on = ON_STREAM, .needs = NEEDS_ONE },
 	{ "disabled", disabled, .on = ON_BOTH, .needs = NEEDS_ONE },
 	{ "sysctl_bounds", sysctl_bounds, .on = ON_EXS, .needs = NEEDS_ONE },

@@ -5,8 +5,11 @@
 
 #include <fcntl.h>
 #include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/mount.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -549,6 +552,28 @@ static void files_without_pages(void)
 	transfer(&f, 0, 0, EXS_TO_EOF, 10000, 0);
 }
 
+/* An overlay is what lies below it. */
+static void overlays(void)
+{
+	char dir[] = "/run/exs/overlay-XXXXXX", path[64];
+	struct flow f;
+
+	flow_open(&f, 10000);
+	set(&f, 0, 0, EXS_TO_EOF, 0);
+	check(mkdtemp(dir), "mkdtemp: %s", errno_name(errno));
+	must(unshare(CLONE_NEWNS));
+	must(mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL));
+	if (mount("exs", dir, "overlay", MS_RDONLY, "lowerdir=/sys/kernel:/run/exs"))
+		skip("no overlay over sysfs: %s", errno_name(errno));
+	snprintf(path, sizeof(path), "%s/notes", dir);
+	f.x.xf_file.fd_file = must(open(path, O_RDONLY));
+	files_refused(&f, EINVAL);
+	must_be(delta("files_refused"), 1);
+	must(close(f.x.xf_file.fd_file));
+	f.x.xf_file.fd_file = f.file;
+	transfer(&f, 0, 0, EXS_TO_EOF, 10000, 0);
+}
+
 /* Whoever has a page mapped that breaks is killed. */
 static void break_page(void *arg)
 {
@@ -667,6 +692,7 @@ static const struct e2e_case cases[] = {
 	{ "too_large", too_large, .on = ON_SEQ },
 	{ "bad_files", bad_files, .on = ON_BOTH },
 	{ "files_without_pages", files_without_pages, .on = ON_BOTH },
+	{ "overlays", overlays, .on = ON_BOTH },
 	{ "broken", broken, .on = ON_BOTH, .needs = NEEDS_ONE },
 	{ "may_not_shut_down", may_not_shut_down, .on = ON_BOTH },
 	{ "bad_calls", bad_calls, .on = ON_BOTH },

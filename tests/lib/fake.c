@@ -23,6 +23,8 @@ int __real_socket(int domain, int type, int protocol);
 int __wrap_ioctl(int fd, unsigned long req, ...);
 int __wrap_close(int fd);
 ssize_t __wrap_sendmsg(int fd, const struct msghdr *msg, int flags);
+int __real_munmap(void *addr, size_t len);
+int __wrap_munmap(void *addr, size_t len);
 int __wrap_socket(int domain, int type, int protocol);
 int __real_open(const char *path, int flags, ...);
 int __wrap_open(const char *path, int flags, ...);
@@ -79,7 +81,7 @@ static struct file *map(int fd)
 
 static void unmap(struct file *f)
 {
-	munmap(f, file_size());
+	__real_munmap(f, file_size());
 }
 
 int fake_queue(uint64_t first)
@@ -389,6 +391,16 @@ int __wrap_close(int fd)
 		fake_flush(fd);
 	}
 	return __real_close(fd);
+}
+
+int __wrap_munmap(void *addr, size_t len)
+{
+	void (*hook)(void);
+
+	hook = __atomic_exchange_n(&fake.on_munmap, NULL, __ATOMIC_RELAXED);
+	if (hook)
+		hook();
+	return __real_munmap(addr, len);
 }
 
 int __wrap_socket(int domain, int type, int protocol)

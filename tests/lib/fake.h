@@ -42,6 +42,7 @@ struct fake_state {
 	unsigned int sockets;		/* how many were made                */
 	unsigned int getsockopts;	/* calls                             */
 	void (*on_close)(void);		/* before a queue's descriptor goes  */
+	void (*on_munmap)(void);	/* before the next                   */
 };
 extern struct fake_state fake;
 

@@ -170,6 +170,26 @@ static void fork_shares(void)
 	CHECK(next_handle(q) == 3);
 }
 
+/* Between the look for what is unused and its end. */
+static void fork_while_unmapping(void)
+{
+	pid_t pid = fork();
+	int status;
+
+	if (!pid)
+		_exit(mappings());
+	CHECK(waitpid(pid, &status, 0) == pid && !status);
+}
+
+static void fork_leaves_unmapped(void)
+{
+	int q = fake_queue(0);
+
+	CHECK(!next_handle(q));
+	fake.on_munmap = fork_while_unmapping;
+	CHECK(!exs_qdelete(q) && !fake.on_munmap);
+}
+
 union control {
 	struct cmsghdr align;
 	char room[CMSG_SPACE(sizeof(int))];
@@ -258,6 +278,7 @@ const struct test life_tests[] = {
 	{ "delete takes long", delete_takes_long },
 	{ "delete mapped again", delete_mapped_again },
 	{ "fork shares", fork_shares },
+	{ "fork leaves what is unmapped", fork_leaves_unmapped },
 	{ "received over a socket", received_over_socket },
 	{ "delete unmaps", delete_unmaps },
 	{ "create sweeps", create_sweeps },
