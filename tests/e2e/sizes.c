@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Transfers of every size crossed with how many are outstanding, what memory is made of, who is first, whether receives
- * wait for all, and whether data goes both ways at once: each must arrive, and none may end the connection.
+ * Transfers of every size crossed with how many are outstanding, what memory is made of, in how many pieces it is given,
+ * who is first, whether receives wait for all, and whether data goes both ways at once: each must arrive, and none may end the connection.
  */
 #include "lib/async.h"
 
@@ -12,6 +12,7 @@
 #include <sys/uio.h>
 
 #define LARGE	(2 * MIB)
+#define PIECES	16
 
 enum memory { HUGE_PAGES, SMALL_PAGES, SHUFFLED, ODD, MEMORIES };
 
@@ -22,6 +23,7 @@ struct shape {
 	int count;
 	enum memory memory;
 	bool waitall, sends_first, both, registered;
+	int pieces;			/* of each transfer; 0: it is no vector */
 };
 
 struct flow {
@@ -110,11 +112,50 @@ static void flow_close(struct flow *f)
 	free(f->posted);
 }
 
+/* A transfer's memory in about equal pieces. */
+static int cut(const struct shape *s, exs_iovec_t *iov, char *mem, exs_mhandle_t m)
+{
+	size_t n = s->size < (size_t)s->pieces ? s->size : (size_t)s->pieces, i, at = 0, end;
+
+	for (i = 0; i < n; i++, at = end) {
+		end = s->size * (i + 1) / n;
+		iov[i] = (exs_iovec_t){ mem + at, end - at, m };
+	}
+	return n;
+}
+
+static void start_one_send(const struct flow *f, exs_qhandle_t q, char *mem)
+{
+	exs_iovec_t iov[PIECES];
+	exs_msghdr_t msg = { .msg_iov = iov };
+
+	if (!f->s->pieces) {
+		start_send(f->from, mem, f->s->size, q, 2 * f->id + 1, f->om);
+		return;
+	}
+	msg.msg_iovlen = cut(f->s, iov, mem, f->om);
+	must(exs_sendmsg(f->from, &msg, 0, q, 2 * f->id + 1));
+}
+
+static void start_one_receive(const struct flow *f, exs_qhandle_t q, char *mem)
+{
+	int flags = f->s->waitall ? MSG_WAITALL : 0;
+	exs_iovec_t iov[PIECES];
+	exs_msghdr_t msg = { .msg_iov = iov };
+
+	if (!f->s->pieces) {
+		start_recv(f->to, mem, f->s->size, flags, q, 2 * f->id, f->im);
+		return;
+	}
+	msg.msg_iovlen = cut(f->s, iov, mem, f->im);
+	must(exs_recvmsg(f->to, &msg, flags, q, 2 * f->id));
+}
+
 /* The place in @in that the last receive there has left. */
 static void post_receive(struct flow *f, exs_qhandle_t q, size_t at)
 {
 	f->posted[f->receives++] = at;
-	start_recv(f->to, f->in + at, f->s->size, f->s->waitall ? MSG_WAITALL : 0, q, 2 * f->id, f->im);
+	start_one_receive(f, q, f->in + at);
 }
 
 static void post_sends(struct flow *f, exs_qhandle_t q)
@@ -122,7 +163,7 @@ static void post_sends(struct flow *f, exs_qhandle_t q)
 	int i;
 
 	for (i = 0; i < f->s->count; i++)
-		start_send(f->from, f->out + i * f->s->size, f->s->size, q, 2 * f->id + 1, f->om);
+		start_one_send(f, q, f->out + i * f->s->size);
 }
 
 static void post_receives(struct flow *f, exs_qhandle_t q)
@@ -151,7 +192,7 @@ static void took(struct flow *f, exs_qhandle_t q, const exs_event_t *ev)
 static void handle(struct flow *f, exs_qhandle_t q, const exs_event_t *ev)
 {
 	check(!ev->exs_evt_errno, "%s: %s", event_name(ev->exs_evt_type), errno_name(ev->exs_evt_errno));
-	if (ev->exs_evt_type == EXS_EVT_SEND)
+	if (ev->exs_evt_type == EXS_EVT_SEND || ev->exs_evt_type == EXS_EVT_SENDMSG)
 		f->sent++;
 	else
 		took(f, q, ev);
@@ -189,7 +230,7 @@ static void run(const struct shape *s)
 
 static void run_shown(const struct shape *s)
 {
-	printf("%zu bytes x %d, %s, %s, %s first, %s, %s\n", s->size, s->count, memory_names[s->memory],
+	printf("%zu bytes x %d, %d pieces, %s, %s, %s first, %s, %s\n", s->size, s->count, s->pieces, memory_names[s->memory],
 	       s->registered ? "registered" : "unregistered", s->sends_first ? "sends" : "receives",
 	       s->waitall ? "MSG_WAITALL" : "any", s->both ? "both ways" : "one way");
 	fflush(stdout);
@@ -253,6 +294,13 @@ static void unregistered(void)
 	run_all_ways((struct shape) { .size = 300001, .count = 12 });
 }
 
+static void in_pieces(void)
+{
+	run_all_ways((struct shape) { 100001, 24, .pieces = 7, .registered = true });
+	run_shown(&(struct shape) { 2 * MIB, 12, HUGE_PAGES, .pieces = PIECES, .registered = true });
+	run_shown(&(struct shape) { 2 * MIB, 12, ODD, .waitall = true, .pieces = PIECES });
+}
+
 static void large_ring(void)
 {
 	long sizes[] = { 512 << 10, 1 * MIB, 2 * MIB }, i;
@@ -281,6 +329,7 @@ static struct shape random_shape(uint64_t *seed)
 		.sends_first = bits & 16,
 		.both = bits & 32,
 		.registered = bits & 64,
+		.pieces = bits & 384 ? 0 : 1 + (bits >> 9) % PIECES,
 	};
 }
 
@@ -307,6 +356,7 @@ static const struct e2e_case cases[] = {
 	{ "small", small, .on = ON_BOTH, .limit = 120 },
 	{ "tiny", tiny, .on = ON_BOTH, .limit = 120 },
 	{ "unregistered", unregistered, .on = ON_BOTH, .limit = 120 },
+	{ "in_pieces", in_pieces, .on = ON_BOTH, .limit = 120 },
 	{ "large_ring", large_ring, .on = ON_STREAM, .needs = NEEDS_ONE },
 	{ "at_random", at_random, .on = ON_BOTH, .limit = 3600 },
 	{}
