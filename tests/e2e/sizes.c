@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Transfers of every size crossed with how many are outstanding, what memory is made of, in how many pieces it is given,
- * who is first, whether receives wait for all, and whether data goes both ways at once: each must arrive, and none may end the connection.
+ * Transfers of every size crossed with how many are outstanding, what memory is made of, in how many pieces it is
+ * given, who is first, whether receives wait for all, and whether data goes both ways at once: each must arrive, and
+ * none may end the connection.
  */
 #include "lib/async.h"
 
@@ -230,7 +231,8 @@ static void run(const struct shape *s)
 
 static void run_shown(const struct shape *s)
 {
-	printf("%zu bytes x %d, %d pieces, %s, %s, %s first, %s, %s\n", s->size, s->count, s->pieces, memory_names[s->memory],
+	printf("%zu bytes x %d, %d pieces, %s, ", s->size, s->count, s->pieces, memory_names[s->memory]);
+	printf("%s, %s first, %s, %s\n",
 	       s->registered ? "registered" : "unregistered", s->sends_first ? "sends" : "receives",
 	       s->waitall ? "MSG_WAITALL" : "any", s->both ? "both ways" : "one way");
 	fflush(stdout);
