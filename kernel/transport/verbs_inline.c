@@ -23,11 +23,10 @@ int exs_verbs_send_inline(struct exs_verbs_ep *v, struct exs_verbs_slot *slot,
 	u8 buf[EXS_VERBS_INLINE_MAX];
 	struct ib_sge sge;
 	struct ib_send_wr wr = {
-		.opcode			= exs_verbs_send_opcode(tx),
-		.ex.invalidate_rkey	= tx->key,
-		.send_flags		= IB_SEND_INLINE,
-		.sg_list		= &sge,
-		.num_sge		= 1,
+		.opcode		= IB_WR_SEND,
+		.send_flags	= IB_SEND_INLINE,
+		.sg_list	= &sge,
+		.num_sge	= 1,
 	};
 	int header = exs_wire_put_msg(buf, sizeof(buf), &tx->msg);
 

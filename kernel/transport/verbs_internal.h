@@ -396,12 +396,6 @@ int exs_verbs_post_probe(struct exs_verbs_ep *v);
 int exs_verbs_post_wr(struct exs_verbs_ep *v, struct exs_verbs_slot *slot,
 		      struct ib_send_wr *wr, bool last);
 
-/* Of the SEND of a message. */
-static inline enum ib_wr_opcode exs_verbs_send_opcode(const struct exs_tx *tx)
-{
-	return tx->invalidate ? IB_WR_SEND_WITH_INV : IB_WR_SEND;
-}
-
 /* verbs_inline.c: all with conn->lock held. Errors are those of posting. */
 /* Whether a work request of @len bytes is to take them along. */
 static inline bool exs_verbs_is_inline(const struct exs_verbs_ep *v, u32 len)

@@ -151,7 +151,7 @@ static int exs_verbs_post_send(struct exs_verbs_ep *v, struct exs_verbs_slot *sl
 {
 	u32 offset = exs_verbs_slot_offset(v, slot);
 	struct ib_send_wr wr = {
-		.opcode			= exs_verbs_send_opcode(tx),
+		.opcode			= tx->invalidate ? IB_WR_SEND_WITH_INV : IB_WR_SEND,
 		.ex.invalidate_rkey	= tx->key,
 		.sg_list		= sges,
 		.num_sge		= n,
@@ -177,7 +177,8 @@ static int exs_verbs_post_message(struct exs_verbs_ep *v,
 {
 	struct ib_sge sge;
 
-	if (exs_verbs_is_inline(v, exs_wire_msg_len(&tx->msg)))
+	/* siw takes inline bytes with every SEND but the one that invalidates. */
+	if (!tx->invalidate && exs_verbs_is_inline(v, exs_wire_msg_len(&tx->msg)))
 		return exs_verbs_send_inline(v, slot, tx, 0);
 	return exs_verbs_post_send(v, slot, tx, 0, &sge, 1);
 }
