@@ -10,6 +10,7 @@
 #ifndef EXS_COMPAT_H
 #define EXS_COMPAT_H
 
+#include <linux/bpf-cgroup.h>
 #include <linux/eventfd.h>
 #include <linux/fdtable.h>
 #include <linux/file.h>
@@ -47,6 +48,28 @@ int exs_accept(struct socket *sock, struct socket *newsock,
 
 #ifndef EXS_HAVE_SOCKADDR_UNSIZED
 #define sockaddr_unsized sockaddr
+#endif
+
+/* BPF programs of the cgroup, on an address; older ones take no length, and change none. */
+#ifdef EXS_HAVE_BPF_ADDR_LEN
+#define exs_bpf_bind(sk, addr, len, type, flags) \
+	BPF_CGROUP_RUN_PROG_INET_BIND_LOCK(sk, addr, len, type, flags)
+#define exs_bpf_connect4(sk, addr, len)	BPF_CGROUP_RUN_PROG_INET4_CONNECT_LOCK(sk, addr, len)
+#define exs_bpf_connect6(sk, addr, len)	BPF_CGROUP_RUN_PROG_INET6_CONNECT_LOCK(sk, addr, len)
+#define exs_bpf_name(sk, addr, len, type)	BPF_CGROUP_RUN_SA_PROG(sk, addr, len, type)
+#else
+#define exs_bpf_bind(sk, addr, len, type, flags) \
+	BPF_CGROUP_RUN_PROG_INET_BIND_LOCK(sk, addr, type, flags)
+#define exs_bpf_connect4(sk, addr, len)	BPF_CGROUP_RUN_PROG_INET4_CONNECT_LOCK(sk, addr)
+#define exs_bpf_connect6(sk, addr, len)	BPF_CGROUP_RUN_PROG_INET6_CONNECT_LOCK(sk, addr)
+#define exs_bpf_name(sk, addr, len, type)	BPF_CGROUP_RUN_SA_PROG(sk, addr, type)
+#endif
+
+/* Without it IPv6's part of a socket is at the end. */
+#if defined(EXS_HAVE_IPV6_PINFO_OFFSET) && IS_ENABLED(CONFIG_IPV6)
+#define EXS_IPV6_PINFO(type, member)	.ipv6_pinfo_offset = offsetof(type, member),
+#else
+#define EXS_IPV6_PINFO(type, member)
 #endif
 
 /* AF_UNIX: messages that it receives, and those that it sends, say who sent them. */

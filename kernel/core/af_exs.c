@@ -76,14 +76,18 @@ static int exs_bind(struct socket *sock, struct sockaddr_unsized *uaddr, int len
 {
 	struct exs_sock *xs = exs_sk(sock->sk);
 	struct sockaddr_storage addr;
+	u32 flags = 0;
 	bool v6;
 	int err;
 
-	err = exs_addr_get(xs, uaddr, len, &addr, &v6);
+	/* What a BPF program looks at is all there; it may change it. */
+	err = exs_addr_get(xs, uaddr, len, &addr, &v6) ?:
+	      exs_inet_filter_bind(sock->sk, uaddr, len, &flags) ?:
+	      exs_addr_get(xs, uaddr, len, &addr, &v6);
 	if (err)
 		return err;
 	mutex_lock(&xs->op_lock);
-	err = sock->state == SS_UNCONNECTED ? exs_bind_addr(xs, &addr, v6) : -EINVAL;
+	err = sock->state == SS_UNCONNECTED ? exs_bind_addr(xs, &addr, v6, flags) : -EINVAL;
 	mutex_unlock(&xs->op_lock);
 	return err;
 }
@@ -194,6 +198,9 @@ static int exs_connect_call(struct socket *sock, struct sockaddr_unsized *uaddr,
 		return err;
 	}
 	err = exs_addr_get(xs, uaddr, len, &addr, &v6);
+	if (!err && sock->state == SS_UNCONNECTED)
+		err = exs_inet_filter_connect(sock->sk, uaddr, len) ?:
+		      exs_addr_get(xs, uaddr, len, &addr, &v6);
 	if (err)
 		return exs_connect_refuse(xs, err);
 	return exs_connect(sock, &addr, v6, flags);
@@ -213,6 +220,8 @@ static int exs_getname(struct socket *sock, struct sockaddr *uaddr, int peer)
 		len = -ENOTCONN;	/* as a TCP socket that was reset */
 	else
 		len = exs_addr_put(xs, &xs->peer, uaddr);
+	if (len > 0)
+		exs_inet_filter_name(sock->sk, (void *)uaddr, len, peer);
 	release_sock(sock->sk);
 	return len;
 }
@@ -331,6 +340,7 @@ static int exs_release(struct socket *sock)
 	if (!sk)
 		return 0;
 	xs = exs_sk(sk);
+	exs_inet_filter_release(sk);
 	mutex_lock(&xs->op_lock);
 	exs_release_unconnected(xs);
 	conn = exs_sock_conn(xs);
@@ -582,7 +592,7 @@ static int exs_create(struct net *net, struct socket *sock, int protocol, int ke
 		return -EPROTONOSUPPORT;
 	sock->ops = &exs_ops;
 	set_bit(SOCK_SUPPORT_ZC, &sock->flags);
-	return exs_sock_alloc(net, sock, sock->type, kern) ? 0 : -ENOMEM;
+	return exs_sock_alloc(net, exs_family, sock, sock->type, kern) ? 0 : -ENOMEM;
 }
 
 static struct net_proto_family exs_net_family __read_mostly = {

@@ -6,6 +6,7 @@
  * any order. An IPv6 address that is a mapped IPv4 one becomes AF_INET at once,
  * and such a socket shows its AF_INET addresses mapped again, as TCP's do.
  */
+#include <net/inet_common.h>
 #include <net/ip.h>
 #include <net/ipv6.h>
 
@@ -58,6 +59,9 @@ int exs_addr_get(const struct exs_sock *xs, const void *uaddr, int len,
 	*v6 = false;
 	if (len < (int)sizeof(sa->sa_family))
 		return -EINVAL;
+	/* AF_INET and AF_INET6 take their own. */
+	if (xs->sk.sk_family != exs_family && sa->sa_family != xs->sk.sk_family)
+		return -EAFNOSUPPORT;
 	switch (sa->sa_family) {
 	case AF_INET:
 		return exs_addr_get_v4(uaddr, len, addr);
@@ -137,7 +141,7 @@ static int exs_bind_verbs(struct exs_sock *xs, struct sockaddr_storage *addr)
 	return exs_verbs_bind(sock_net(&xs->sk), addr, flags, &xs->bound);
 }
 
-int exs_bind_addr(struct exs_sock *xs, struct sockaddr_storage *addr, bool v6)
+int exs_bind_addr(struct exs_sock *xs, struct sockaddr_storage *addr, bool v6, u32 flags)
 {
 	struct sock *sk = &xs->sk;
 	int err;
@@ -148,7 +152,8 @@ int exs_bind_addr(struct exs_sock *xs, struct sockaddr_storage *addr, bool v6)
 		return -EINVAL;
 	if (!exs_addr_is_local(addr))
 		return -EADDRNOTAVAIL;
-	if (exs_port_is_forbidden(sock_net(sk), addr))
+	if (!(flags & BIND_NO_CAP_NET_BIND_SERVICE) &&
+	    exs_port_is_forbidden(sock_net(sk), addr))
 		return -EACCES;
 	err = exs_bind_verbs(xs, addr);
 	if (err)
@@ -163,9 +168,10 @@ int exs_bind_addr(struct exs_sock *xs, struct sockaddr_storage *addr, bool v6)
 
 int exs_bind_any(struct exs_sock *xs)
 {
-	struct sockaddr_storage any = { .ss_family = AF_INET };
+	bool v6 = xs->sk.sk_family == AF_INET6;
+	struct sockaddr_storage any = { .ss_family = v6 ? AF_INET6 : AF_INET };
 
-	return exs_bind_addr(xs, &any, false);
+	return exs_bind_addr(xs, &any, v6, 0);
 }
 
 int exs_bind_again(struct exs_sock *xs)

@@ -11,6 +11,7 @@
 #include <linux/net.h>
 #include <net/sock.h>
 
+#include "../compat/compat.h"
 #include "sock.h"
 
 struct pid;
@@ -26,6 +27,22 @@ void __visible cleanup_module(void);
 int exs_family_init(void);
 void exs_family_exit(void);
 
+/* inet.c: AF_INET's and AF_INET6's face */
+int exs_inet_init(void);
+void exs_inet_exit(void);
+int exs_inet_sock_init(struct sock *sk);
+void exs_inet_unhash(struct sock *sk);
+/* @child, accepted from @sk, was allocated in its family. */
+void exs_inet_clone(struct sock *child, const struct sock *sk);
+/* BPF programs of the cgroup; other families have none. They may change an address,
+ * but not its family. lock_sock not held but for the name. Return: 0, -EPERM or what the
+ * program says; @flags: BIND_*.
+ */
+int exs_inet_filter_bind(struct sock *sk, struct sockaddr_unsized *uaddr, int len, u32 *flags);
+int exs_inet_filter_connect(struct sock *sk, struct sockaddr_unsized *uaddr, int len);
+void exs_inet_filter_name(struct sock *sk, struct sockaddr_unsized *uaddr, int len, bool peer);
+void exs_inet_filter_release(struct sock *sk);
+
 /* sysctl.c */
 int exs_sysctl_init(void);
 void exs_sysctl_exit(void);
@@ -38,7 +55,10 @@ int exs_sock_init(void);
 void exs_sock_exit(void);
 
 /* A new socket without struct socket, UNCONNECTED, one reference; NULL: no memory. */
-struct sock *exs_sock_alloc(struct net *net, struct socket *sock, int type, int kern);
+struct sock *exs_sock_alloc(struct net *net, int family, struct socket *sock, int type,
+			    int kern);
+/* The rest of it, after sock_init_data(). */
+void exs_sock_setup(struct sock *sk, int type);
 
 /* Move @xs to @state. lock_sock held. A move that the map in af_exs.c does not
  * have is warned of, and made.
@@ -121,7 +141,8 @@ int exs_addr_get(const struct exs_sock *xs, const void *uaddr, int len,
 int exs_addr_put(const struct exs_sock *xs, const struct sockaddr_storage *addr,
 		 void *uaddr);
 /* op_lock held, not lock_sock. */
-int exs_bind_addr(struct exs_sock *xs, struct sockaddr_storage *addr, bool v6);
+/* @flags: BIND_NO_CAP_NET_BIND_SERVICE */
+int exs_bind_addr(struct exs_sock *xs, struct sockaddr_storage *addr, bool v6, u32 flags);
 int exs_bind_any(struct exs_sock *xs);
 /* Have xs->bound again, after a failed connect used it up. */
 int exs_bind_again(struct exs_sock *xs);
