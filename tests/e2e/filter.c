@@ -212,12 +212,12 @@ static void of_the_socket(void)
 }
 
 static const struct e2e_case cases[] = {
-	{ "connect_forbidden", connect_forbidden, .on = ON_ALL6 | ON_TCP, .needs = NEEDS_ONE },
-	{ "connect_redirected", connect_redirected, .on = ON_ALL6 | ON_TCP, .needs = NEEDS_ONE },
-	{ "bind_forbidden", bind_forbidden, .on = ON_ALL6 | ON_TCP, .needs = NEEDS_ONE },
-	{ "bind_redirected", bind_redirected, .on = ON_ALL6 | ON_TCP, .needs = NEEDS_ONE },
-	{ "shown_as_tcp", shown_as_tcp, .on = ON_STREAM6 | ON_TCP, .needs = NEEDS_ONE },
-	{ "of_the_socket", of_the_socket, .on = ON_STREAM | ON_TCP, .needs = NEEDS_ONE },
+	{ "connect_forbidden", connect_forbidden, .on = ON_ALL6 | ON_TCP | ON_FACES, .needs = NEEDS_ONE },
+	{ "connect_redirected", connect_redirected, .on = ON_ALL6 | ON_TCP | ON_FACES, .needs = NEEDS_ONE },
+	{ "bind_forbidden", bind_forbidden, .on = ON_ALL6 | ON_TCP | ON_FACES, .needs = NEEDS_ONE },
+	{ "bind_redirected", bind_redirected, .on = ON_ALL6 | ON_TCP | ON_FACES, .needs = NEEDS_ONE },
+	{ "shown_as_tcp", shown_as_tcp, .on = ON_STREAM6 | ON_TCP | ON_INET, .needs = NEEDS_ONE },
+	{ "of_the_socket", of_the_socket, .on = ON_STREAM | ON_TCP | ON_INET, .needs = NEEDS_ONE },
 	{}
 };
 

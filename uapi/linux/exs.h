@@ -27,6 +27,9 @@
 #include <linux/ioctl.h>
 
 #define EXS_FAMILY_DEFAULT	25	/* the module's family= says otherwise */
+#define EXS_PROTOCOL_DEFAULT	261	/* the module's protocol= says otherwise */
+#define EXS_PROTOCOL_MIN	257
+#define EXS_PROTOCOL_MAX	261
 #define EXS_ABI_VERSION		1
 #define EXS_SUBMIT_MAX		1024	/* operations in one EXS_IOC_SUBMIT     */
 #define EXS_QUEUE_DEPTH_MAX	(1 << 20)
@@ -95,7 +98,7 @@ struct exs_opt_timeout {
  * @ops: out: bit 1 << n: operation n of enum exs_op_code, on AF_EXS sockets
  * @plain_ops: out: likewise, on ordinary sockets
  * @sqe_flags: out: flags of struct exs_sqe
- * @pad: out: 0
+ * @protocol: out: the number of IPPROTO_EXS, of AF_INET and AF_INET6; 0: there is none
  */
 struct exs_ioc_probe {
 	__u32 size;
@@ -106,7 +109,7 @@ struct exs_ioc_probe {
 	__aligned_u64 ops;
 	__aligned_u64 plain_ops;
 	__u32 sqe_flags;
-	__u32 pad;
+	__u32 protocol;
 };
 #define EXS_PROBE_SIZE_VER0	48
 #define EXS_FEATURE_DEVICE	(1ULL << 0)	/* EXS_DEVICE is there          */
