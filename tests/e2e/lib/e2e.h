@@ -69,6 +69,7 @@ struct e2e_case {
 	unsigned int needs;
 	int limit;			/* seconds; 0: LIMIT           */
 	void (*before)(void);		/* first, in the case's process: may skip() */
+	const void *arg;		/* e2e.arg, of cases that share a function */
 };
 
 /* Seconds that anything may take; a failure bound, scaled on debug kernels. */
@@ -90,6 +91,7 @@ struct e2e {
 	enum side side;			/* client and server: which     */
 	int control;			/* and the way to the other     */
 	unsigned int seed;
+	const void *arg;		/* the case's                  */
 };
 
 extern struct e2e e2e;

@@ -170,6 +170,7 @@ static void task_start(struct task *task, const struct e2e_case *c, void (*fn)(v
 		close(fds[0]);
 		reason_fd = fds[1];
 		e2e.control = control;
+		e2e.arg = c->arg;
 		set_unbounded(false);
 		if (c->before)
 			c->before();
@@ -485,7 +486,7 @@ static int visit(const struct e2e_case *cases, char **names, visit_fn fn)
 			if (own_only && v->bit & ~ON_BOTH)
 				continue;
 			/* siw's ports are TCP's, and sockets in TIME_WAIT have some. */
-			if (v->family && !strcmp(e2e.topology, "ns"))
+			if (v->family && !(v->bit & ON_FACES) && !strcmp(e2e.topology, "ns"))
 				continue;
 			full_name(name, sizeof(name), c, v);
 			if ((to_address && c->run) || !wanted(name, names))
