@@ -15,6 +15,7 @@
 #include <linux/fdtable.h>
 #include <linux/file.h>
 #include <linux/fs.h>
+#include <linux/hrtimer.h>
 #include <linux/memcontrol.h>
 #include <linux/mm.h>
 #include <linux/net.h>
@@ -185,6 +186,16 @@ static inline int exs_pin_to_read(unsigned long at, int n, struct page **pages)
 	if (got > 0)
 		return got;
 	return pin_user_pages_fast(at, n, FOLL_LONGTERM, pages);
+}
+#endif
+
+#ifndef EXS_HAVE_HRTIMER_SETUP
+static inline void hrtimer_setup(struct hrtimer *timer,
+				 enum hrtimer_restart (*fn)(struct hrtimer *timer),
+				 clockid_t clock, enum hrtimer_mode mode)
+{
+	hrtimer_init(timer, clock, mode);
+	timer->function = fn;
 }
 #endif
 
