@@ -98,7 +98,8 @@ void exs_engine_clock(struct exs_engine *e, u64 now, u64 outstanding)
 
 	if (p->waits)
 		p->waited += passed;
-	if (p->busy && !p->asking && is_typical(e))
+	/* While it asks what went before is still under way. */
+	if ((p->asking ? p->outstanding : p->busy) && is_typical(e))
 		way_now(e)->ns += passed;
 	p->now = now;
 	p->outstanding = outstanding;
@@ -212,7 +213,7 @@ bool exs_policy_wants_ring(const struct exs_engine *e)
 {
 	bool chosen;
 
-	if (exs_chosen(e, ASK, &chosen))
+	if (exs_chosen(e, EXS_CHOICE_ASK, &chosen))
 		return false;
 	return would_try_ring(e);
 }
@@ -222,7 +223,7 @@ bool exs_policy_leaves(struct exs_engine *e)
 	const struct exs_policy *p = &e->policy;
 	bool chosen;
 
-	if (exs_chosen(e, LEAVE, &chosen))
+	if (exs_chosen(e, EXS_CHOICE_LEAVE, &chosen))
 		return chosen;
 	if (ring_is_forgotten(e))
 		way_forget(&e->policy.ring);
@@ -250,6 +251,17 @@ static bool waits_in_phase(struct exs_engine *e)
 	return p->now < p->wait_until;
 }
 
+/* Better known the closer it is. */
+static bool ring_is_known(const struct exs_engine *e)
+{
+	const struct exs_policy *p = &e->policy;
+	u64 as_ring = ring_takes(e, p->direct.bytes);
+
+	if (!as_ring || as_ring > 2 * p->direct.ns)
+		return ring_takes(e, e->peer_ring);
+	return is_much(e, p->ring.ns / 4, p->ring.bytes / 2);
+}
+
 /* Whether to stop and ask. */
 static bool would_ask(const struct exs_engine *e)
 {
@@ -258,7 +270,7 @@ static bool would_ask(const struct exs_engine *e)
 
 	return p->now >= p->ask_at && snd->len - snd->taken >= WORTH_ASKING &&
 	       (p->outstanding || snd->taken || !list_is_singular(&e->sends)) &&
-	       ring_takes(e, e->peer_ring);
+	       ring_is_known(e);
 }
 
 /* Twice as long with each question that had no answer, and then from the beginning. */
@@ -279,12 +291,11 @@ bool exs_policy_asks(struct exs_engine *e)
 	struct exs_policy *p = &e->policy;
 	bool chosen;
 
-	if (exs_chosen(e, ASK, &chosen))
+	if (exs_chosen(e, EXS_CHOICE_ASK, &chosen))
 		return chosen && !p->asking && (p->asking = true);
 	if (p->asking || !would_ask(e))
 		return false;
 	p->asking = true;
-	p->ring.bytes -= min(p->ring.bytes, p->outstanding);
 	p->wait_until = p->now + patience(e);
 	return true;
 }
@@ -306,7 +317,7 @@ bool exs_policy_waits(struct exs_engine *e)
 {
 	bool chosen;
 
-	if (exs_chosen(e, WAIT, &chosen))
+	if (exs_chosen(e, EXS_CHOICE_WAIT, &chosen))
 		return chosen;
 	return e->ps & 1 ? waits_for_answer(e) : waits_in_phase(e);
 }
@@ -339,7 +350,7 @@ bool exs_policy_guesses(const struct exs_engine *e)
 {
 	bool chosen;
 
-	if (exs_chosen(e, GUESS, &chosen))
+	if (exs_chosen(e, EXS_CHOICE_GUESS, &chosen))
 		return chosen;
 	return !e->policy.more && !e->policy.guess_after;
 }

@@ -70,12 +70,15 @@ extern u64 exs_rules_off;
 #define EXS_CHOICE_LEAVE	0x04	/* sender: its adverts, for the ring   */
 #define EXS_CHOICE_GUESS	0x08	/* receiver: that nothing is under way */
 
+static inline bool exs_chosen(const struct exs_engine *e, u8 what, bool *chosen)
+{
 #ifdef EXS_MUTATE
-#define exs_chosen(e, what, chosen) \
-	(*(chosen) = (e)->policy.choice & EXS_CHOICE_##what, true)
+	*chosen = e->policy.choice & what;
+	return true;
 #else
-#define exs_chosen(e, what, chosen) ((void)(chosen), false)
+	return false;
 #endif
+}
 
 /*
  * What a socket type does its own way.

@@ -17,8 +17,9 @@
  *     the receives, only while B = 0 and before FIN. If Pr is odd, it opens the
  *     next phase: Pr += 1, and the advert is marked first and carries the
  *     position Rp. It does so when a REQUEST came after the last INDIRECT, or if
- *     it guesses that nothing is in flight (policy.c). A WAITALL receive longer than its window is advertised window
- *     by window; nothing behind it is advertised before its last window is.
+ *     it guesses that nothing is in flight (policy.c). A WAITALL receive longer
+ *     than its window is advertised window by window; nothing behind it is
+ *     advertised before its last window is.
  *  3. Sender on ADVERT: F += returned space, even if the advert is dropped. It
  *     is dropped after FIN, and if its phase is before Ps. In phase Ps it is
  *     held. First in phase Ps + 1: if its position is Sp, Ps += 1 and it is held;
@@ -26,9 +27,9 @@
  *  4. DIRECT(n): into the head advert, 1 <= n <= its rest. A WAITALL advert is
  *     consumed when full, any other one by one write.
  *  5. INDIRECT(n): only without an advert, 1 <= n <= F, contiguous in the ring.
- *     (A sender may forget its adverts: the INDIRECT voids them, rule 6.) It is the switch: Ps |= 1; adverts of this phase that are still on their
- *     way come too late. Until it can be sent (ring, space, credits) there is no
- *     switch.
+ *     (A sender may forget its adverts: the INDIRECT voids them, rule 6.) It is
+ *     the switch: Ps |= 1; adverts of this phase that are still on their way come
+ *     too late. Until it can be sent (ring, space, credits) there is no switch.
  *  6. Receiver on INDIRECT: B += n, Rp += n, Pr |= 1; all adverts are void, and
  *     cancels end. Bytes are copied in order, oldest receive first: U += n,
  *     B -= n. A receive that is not WAITALL ends when the ring is empty.
