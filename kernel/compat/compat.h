@@ -23,6 +23,7 @@
 #include <linux/socket.h>
 #include <linux/sysctl.h>
 #include <linux/uio.h>
+#include <linux/workqueue.h>
 #include <net/net_namespace.h>
 #include <net/sock.h>
 
@@ -115,6 +116,11 @@ static inline void vm_flags_clear(struct vm_area_struct *vma, unsigned long flag
 {
 	vma->vm_flags &= ~flags;
 }
+#endif
+
+/* Workqueues are per processor unless they are told to be unbound. */
+#ifndef EXS_HAVE_WQ_PERCPU
+#define WQ_PERCPU 0
 #endif
 
 #ifndef EXS_HAVE_EVENTFD_SIGNAL_ONE
