@@ -66,6 +66,13 @@ static inline int exs_cgroup_bpf_sock_addr(struct sock *sk, struct sockaddr *add
 }
 #endif
 
+/* Without it IPv6's part of a socket is at the end. */
+#if defined(EXS_HAVE_IPV6_PINFO_OFFSET) && IS_ENABLED(CONFIG_IPV6)
+#define EXS_IPV6_PINFO(type, member)	.ipv6_pinfo_offset = offsetof(type, member),
+#else
+#define EXS_IPV6_PINFO(type, member)
+#endif
+
 /*
  * AF_UNIX: messages that @sk receives, and those that it sends, say who sent them. @sock is
  * its socket, or was a moment ago.
