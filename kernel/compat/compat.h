@@ -15,6 +15,7 @@
 #include <linux/fdtable.h>
 #include <linux/file.h>
 #include <linux/fs.h>
+#include <linux/hrtimer.h>
 #include <linux/memcontrol.h>
 #include <linux/mm.h>
 #include <linux/net.h>
@@ -63,6 +64,13 @@ static inline int exs_cgroup_bpf_sock_addr(struct sock *sk, struct sockaddr *add
 	return __cgroup_bpf_run_filter_sock_addr(sk, addr, type, NULL, flags);
 #endif
 }
+#endif
+
+/* Without it IPv6's part of a socket is at the end. */
+#if defined(EXS_HAVE_IPV6_PINFO_OFFSET) && IS_ENABLED(CONFIG_IPV6)
+#define EXS_IPV6_PINFO(type, member)	.ipv6_pinfo_offset = offsetof(type, member),
+#else
+#define EXS_IPV6_PINFO(type, member)
 #endif
 
 /*
@@ -191,6 +199,16 @@ static inline int exs_pin_to_read(unsigned long at, int n, struct page **pages)
 	if (got > 0)
 		return got;
 	return pin_user_pages_fast(at, n, FOLL_LONGTERM, pages);
+}
+#endif
+
+#ifndef EXS_HAVE_HRTIMER_SETUP
+static inline void hrtimer_setup(struct hrtimer *timer,
+				 enum hrtimer_restart (*fn)(struct hrtimer *timer),
+				 clockid_t clock, enum hrtimer_mode mode)
+{
+	hrtimer_init(timer, clock, mode);
+	timer->function = fn;
 }
 #endif
 

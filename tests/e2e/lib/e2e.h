@@ -47,6 +47,9 @@
 #define ON_UNIX		0x80	/* AF_UNIX, SOCK_STREAM                         */
 #define ON_UNIX_SEQ	0x100
 #define ON_UNIX_DGRAM	0x200
+#define ON_INET		0x400	/* AF_INET, SOCK_STREAM, IPPROTO_EXS            */
+#define ON_INET6	0x800
+#define ON_FACES	(ON_INET | ON_INET6)
 #define ON_BOTH		(ON_STREAM | ON_SEQ)
 #define ON_ALL6		(ON_STREAM | ON_SEQ | ON_STREAM6 | ON_SEQ6)
 #define ON_EXS		0	/* no variants: AF_EXS, and the case says which */
@@ -76,6 +79,7 @@ enum side { CLIENT, SERVER };
 /* How the present case runs. */
 struct e2e {
 	int family;			/* AF_EXS' number, or AF_INET  */
+	int protocol;			/* of IPPROTO_EXS, or 0 */
 	int type;
 	int domain;			/* of addresses               */
 	bool tcp;

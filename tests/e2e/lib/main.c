@@ -10,6 +10,8 @@
  */
 #include "e2e.h"
 
+#include <linux/exs.h>
+
 #include <fcntl.h>
 #include <getopt.h>
 #include <poll.h>
@@ -45,6 +47,8 @@ static const struct variant variants[] = {
 	{ ON_SEQ6,	"seqpacket6",	0,		SOCK_SEQPACKET,	AF_INET6 },
 	{ ON_TCP,	"tcp",		AF_INET,	SOCK_STREAM,	AF_INET },
 	{ ON_TCP6,	"tcp6",		AF_INET6,	SOCK_STREAM,	AF_INET6 },
+	{ ON_INET,	"inet",		AF_INET,	SOCK_STREAM,	AF_INET },
+	{ ON_INET6,	"inet6",	AF_INET6,	SOCK_STREAM,	AF_INET6 },
 	{ ON_UDP,	"udp",		AF_INET,	SOCK_DGRAM,	AF_INET },
 	{ ON_UNIX,	"unix",		AF_UNIX,	SOCK_STREAM,	AF_UNIX },
 	{ ON_UNIX_SEQ,	"unix-seqpacket", AF_UNIX,	SOCK_SEQPACKET,	AF_UNIX },
@@ -267,6 +271,7 @@ static void apply(const struct variant *v)
 	e2e.seq = v->type == SOCK_SEQPACKET;
 	e2e.domain = v->domain;
 	e2e.type = v->type;
+	e2e.protocol = v->bit & (ON_INET | ON_INET6) ? EXS_PROTOCOL_DEFAULT : 0;
 	e2e.family = v->family ? v->family : exs_family_number();
 	for (i = 0; i < ARRAY_SIZE(topologies); i++) {
 		if (strcmp(topologies[i].topology, e2e.topology))

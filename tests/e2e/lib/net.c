@@ -164,7 +164,7 @@ union address peer_of(int fd)
 
 int new_socket(void)
 {
-	return must(socket(e2e.family, e2e.type | SOCK_CLOEXEC, 0));
+	return must(socket(e2e.family, e2e.type | SOCK_CLOEXEC, e2e.protocol));
 }
 
 int socket_on(enum side side)
