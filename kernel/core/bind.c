@@ -3,8 +3,9 @@
  * Addresses, and bind().
  *
  * A socket of AF_EXS has no address family of its own: it takes AF_INET and AF_INET6, in
- * any order. One of IPPROTO_EXS takes its own. An IPv6 address that is a mapped IPv4 one becomes AF_INET at once,
- * and such a socket shows its AF_INET addresses mapped again, as TCP's do.
+ * any order. One of IPPROTO_EXS takes those of its family only. An IPv6 address that is a
+ * mapped IPv4 one becomes AF_INET at once, and such a socket shows its AF_INET addresses
+ * mapped again, as TCP's do.
  */
 #include <net/ip.h>
 #include <net/ipv6.h>
@@ -58,7 +59,6 @@ int exs_addr_get(const struct exs_sock *xs, const void *uaddr, int len,
 	*v6 = false;
 	if (len < (int)sizeof(sa->sa_family))
 		return -EINVAL;
-	/* AF_INET and AF_INET6 take their own. */
 	if (xs->sk.sk_family != exs_family && sa->sa_family != xs->sk.sk_family)
 		return -EAFNOSUPPORT;
 	switch (sa->sa_family) {

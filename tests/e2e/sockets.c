@@ -3,6 +3,7 @@
 #include "lib/e2e.h"
 
 #include <fcntl.h>
+#include <linux/exs.h>
 #include <linux/sockios.h>
 #include <poll.h>
 #include <stdio.h>
@@ -672,6 +673,41 @@ static void unknown_option(void)
 	must_fail(setsockopt(fd, SOL_SOCKET, 9999, &value, sizeof(value)), ENOPROTOOPT);
 }
 
+/* What a socket of AF_INET or AF_INET6 shows, and those that it accepts. */
+static void inet_face(void)
+{
+	union address other = address_from(e2e.domain == AF_INET ? AF_INET6 : AF_INET,
+					   e2e.domain == AF_INET ? "fd77::1" : "10.77.0.1", 0);
+	int fd = new_socket(), one = 1, l = listener(1), fds[3] = { l };
+	struct pair p;
+	size_t i;
+
+	must_fail(bind(fd, &other.sa, address_len(&other)), EAFNOSUPPORT);
+	must_fail(connect(fd, &other.sa, address_len(&other)), EAFNOSUPPORT);
+	if (e2e.domain == AF_INET)
+		must_fail(setsockopt(fd, SOL_IPV6, IPV6_V6ONLY, &one, sizeof(one)), ENOPROTOOPT);
+	pair_from(&p, l);
+	fds[1] = p.c;
+	fds[2] = p.s;
+	for (i = 0; i < ARRAY_SIZE(fds); i++) {
+		must_be(get_int(fds[i], SO_DOMAIN), e2e.domain);
+		must_be(get_int(fds[i], SO_TYPE), SOCK_STREAM);
+		must_be(get_int(fds[i], SO_PROTOCOL), EXS_PROTOCOL_DEFAULT);
+	}
+}
+
+/* Whoever names no protocol gets what he got before. */
+static void inet_wildcard(void)
+{
+	must_be(get_int(must(socket(e2e.domain, SOCK_STREAM, 0)), SO_PROTOCOL), IPPROTO_TCP);
+	must_fail(socket(e2e.domain, SOCK_SEQPACKET, 0), ESOCKTNOSUPPORT);
+	must_fail(socket(e2e.domain, SOCK_SEQPACKET, EXS_PROTOCOL_DEFAULT), ESOCKTNOSUPPORT);
+	must_fail(socket(e2e.domain, SOCK_DGRAM, EXS_PROTOCOL_DEFAULT), EPROTONOSUPPORT);
+	write_sysctl("enabled", 0);
+	must_fail(socket(e2e.domain, SOCK_STREAM, EXS_PROTOCOL_DEFAULT), EPROTONOSUPPORT);
+	must_be(delta("reject_disabled"), 1);
+}
+
 /* A socket that speaks IPv6 accepts sockets that do. */
 static void mapped_address(void)
 {
@@ -691,6 +727,8 @@ static void mapped_address(void)
 
 static const struct e2e_case cases[] = {
 	{ "mapped_address", mapped_address, .on = ON_STREAM | ON_TCP6 | ON_INET6, .needs = NEEDS_ONE },
+	{ "inet_face", inet_face, .on = ON_FACES, .needs = NEEDS_ONE },
+	{ "inet_wildcard", inet_wildcard, .on = ON_FACES, .needs = NEEDS_ONE },
 	{ "create", create, .on = ON_BOTH | ON_TCP | ON_INET },
 	{ "create_flags", create_flags, .on = ON_BOTH | ON_TCP | ON_INET },
 	{ "create_wrong_type", create_wrong_type, .on = ON_STREAM },

@@ -27,6 +27,7 @@
 #include <linux/ioctl.h>
 
 #define EXS_FAMILY_DEFAULT	25	/* the module's family= says otherwise */
+/* socket(AF_INET or AF_INET6, SOCK_STREAM, IPPROTO_EXS): the same sockets */
 #define EXS_PROTOCOL_DEFAULT	261	/* the module's protocol= says otherwise */
 #define EXS_PROTOCOL_MIN	257
 #define EXS_PROTOCOL_MAX	261
@@ -81,7 +82,7 @@ struct exs_opt_timeout {
 
 /*
  * EXS_IOC_PROBE, EXS_IOC_QCREATE and EXS_IOC_MREG: on EXS_DEVICE, on any queue, and on
- * any AF_EXS socket.
+ * any socket of AF_EXS or IPPROTO_EXS.
  *
  * The device is there for all, whether or not net.exs.enabled lets anybody make a
  * socket. A program that has a queue needs neither the device nor another descriptor.
@@ -91,7 +92,7 @@ struct exs_opt_timeout {
 /**
  * struct exs_ioc_probe - EXS_IOC_PROBE: what this kernel has
  * @size: of this structure
- * @magic: out: EXS_PROBE_MAGIC; only AF_EXS answers with it
+ * @magic: out: EXS_PROBE_MAGIC; no other module answers with it
  * @abi: out: EXS_ABI_VERSION
  * @family: out: the number of AF_EXS
  * @features: out: EXS_FEATURE_*
