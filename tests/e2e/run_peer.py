@@ -78,9 +78,8 @@ SETTINGS = [
 
 
 def read_settings(sock):
-    sizes = [sock.getsockopt(socket.SOL_SOCKET, name) for name in (socket.SO_SNDBUF, socket.SO_RCVBUF)]
-    return [sock.getsockopt(level, name) != 0 for level, name, _ in SETTINGS] + sizes + [
-        sock.getsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE), sock.getsockname(),
+    return [sock.getsockopt(level, name) != 0 for level, name, _ in SETTINGS] + [
+        sock.getsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF), sock.getsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE), sock.getsockname(),
         sock.getsockopt(socket.SOL_SOCKET, socket.SO_LINGER, 8),
         fcntl.fcntl(sock, fcntl.F_GETFL), fcntl.fcntl(sock, fcntl.F_GETFD)]
 

@@ -182,6 +182,7 @@ int program_load(const struct program *p, char *log, size_t room)
 {
 	struct code c = { .len = 0 };
 	union bpf_attr attr = { .prog_type = BPF_PROG_TYPE_TRACING };
+	int fd;
 
 	write_code(&c, p);
 	strcpy(attr.prog_name, "exs_run");
@@ -190,9 +191,13 @@ int program_load(const struct program *p, char *log, size_t room)
 	attr.insns = (uintptr_t)c.insn;
 	attr.insn_cnt = c.len;
 	attr.license = (uintptr_t)"Dual MIT/GPL";
+	*log = 0;
+	fd = sys_bpf(BPF_PROG_LOAD, &attr, sizeof(attr));
+	if (fd >= 0)
+		return fd;
+	/* Once more, for the words: who asks for them is refused if they are too many. */
 	attr.log_buf = (uintptr_t)log;
 	attr.log_size = room;
 	attr.log_level = 1;
-	*log = 0;
 	return sys_bpf(BPF_PROG_LOAD, &attr, sizeof(attr));
 }
