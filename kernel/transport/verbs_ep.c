@@ -11,6 +11,7 @@
  */
 #include <linux/slab.h>
 
+#include "compat/compat.h"
 #include "core/stats.h"
 #include "verbs_internal.h"
 

@@ -565,8 +565,8 @@ static const struct option options[] = {
 
 static void usage(const char *name)
 {
-	fprintf(stderr, "usage: %s [--list] [--own] [--topology one|ns|wire] [--serve ADDRESS] [--to ADDRESS] [CASE ...]\n",
-		name);
+	fprintf(stderr, "usage: %s [--list] [--own] [--topology one|ns|wire] [--serve ADDRESS]\n"
+		"\t[--to ADDRESS] [CASE ...]\n", name);
 	exit(2);
 }
 
