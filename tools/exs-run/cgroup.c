@@ -54,7 +54,7 @@ static bool check_pins(void)
 
 	if (!statfs(PINS, &fs) && fs.f_type == BPF_FS_MAGIC)
 		return true;
-	say(PINS " is no BPF file system: mount -t bpf bpf " PINS);
+	say(PINS " is no BPF file system: mount -t bpf none " PINS);
 	return false;
 }
 

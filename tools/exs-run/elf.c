@@ -13,6 +13,9 @@
 
 #include "run.h"
 
+/* Of our own word size; what is said about others needs no more than the beginning. */
+#define EHDR		ElfW(Ehdr)
+#define PHDR		ElfW(Phdr)
 #define SCRIPTS_MAX	5	/* run by a script that is run by a script ... */
 
 static bool read_at(int fd, void *buf, size_t len, off_t offset)
@@ -20,16 +23,16 @@ static bool read_at(int fd, void *buf, size_t len, off_t offset)
 	return pread(fd, buf, len, offset) == (ssize_t)len;
 }
 
-static bool read_linker(int fd, const ElfW(Phdr) *p, char *linker, size_t room)
+static bool read_linker(int fd, const PHDR *p, char *linker, size_t room)
 {
 	return p->p_filesz && p->p_filesz <= room &&
 	       read_at(fd, linker, p->p_filesz, p->p_offset) && !linker[p->p_filesz - 1];
 }
 
 /* The dynamic linker that it asks for, "" if it asks for none; false: no such file. */
-static bool find_linker(int fd, const ElfW(Ehdr) *e, char *linker, size_t room)
+static bool find_linker(int fd, const EHDR *e, char *linker, size_t room)
 {
-	ElfW(Phdr) p;
+	PHDR p;
 	int i;
 
 	*linker = 0;
@@ -42,7 +45,7 @@ static bool find_linker(int fd, const ElfW(Ehdr) *e, char *linker, size_t room)
 	return true;
 }
 
-static bool open_elf(const char *path, int *fd, ElfW(Ehdr) *e)
+static bool open_elf(const char *path, int *fd, EHDR *e)
 {
 	*fd = open(path, O_RDONLY | O_CLOEXEC);
 	return *fd >= 0 && read_at(*fd, e, sizeof(*e), 0) &&
@@ -50,11 +53,11 @@ static bool open_elf(const char *path, int *fd, ElfW(Ehdr) *e)
 }
 
 /* Another machine's or C library's program has another linker than ours. */
-static const char *look_at(int fd, const ElfW(Ehdr) *e)
+static const char *look_at(int fd, const EHDR *e)
 {
 	static const char other[] = "it has another dynamic linker than exs-run";
 	char linker[PATH_MAX], ours[PATH_MAX];
-	ElfW(Ehdr) own;
+	EHDR own;
 	const char *why = NULL;
 	int self;
 
@@ -85,7 +88,7 @@ static const char *look_at_rights(int fd)
 		return NULL;
 	if (st.st_mode & S_ISUID && st.st_uid != getuid())
 		return "it is set-user-ID";
-	if (st.st_mode & S_ISGID && st.st_mode & S_IXGRP && st.st_gid != getgid())
+	if (st.st_mode & S_ISGID && st.st_mode & 0010 && st.st_gid != getgid())
 		return "it is set-group-ID";
 	if (getuid() && fgetxattr(fd, "security.capability", NULL, 0) > 0)
 		return "it has file capabilities";
@@ -114,7 +117,7 @@ const char *why_no_preload(const char *path)
 {
 	static char interpreter[256];
 	const char *why;
-	ElfW(Ehdr) e;
+	EHDR e;
 	int i, fd;
 
 	for (i = 0; i < SCRIPTS_MAX; i++) {

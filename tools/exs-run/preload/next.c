@@ -21,7 +21,7 @@ static void *find(void **kept, const char *name)
 int next_socket(int domain, int type, int protocol)
 {
 	static void *kept;
-	int (*fn)(int, int, int) = find(&kept, "socket");
+	int (*fn)(int d, int t, int p) = find(&kept, "socket");
 
 	return fn(domain, type, protocol);
 }
@@ -29,7 +29,7 @@ int next_socket(int domain, int type, int protocol)
 int next_connect(int fd, const struct sockaddr *addr, socklen_t len)
 {
 	static void *kept;
-	int (*fn)(int, const struct sockaddr *, socklen_t) = find(&kept, "connect");
+	int (*fn)(int s, const struct sockaddr *a, socklen_t l) = find(&kept, "connect");
 
 	return fn(fd, addr, len);
 }
@@ -37,7 +37,7 @@ int next_connect(int fd, const struct sockaddr *addr, socklen_t len)
 int next_listen(int fd, int backlog)
 {
 	static void *kept;
-	int (*fn)(int, int) = find(&kept, "listen");
+	int (*fn)(int s, int n) = find(&kept, "listen");
 
 	return fn(fd, backlog);
 }
@@ -45,7 +45,7 @@ int next_listen(int fd, int backlog)
 int next_epoll_ctl(int epfd, int op, int fd, void *event)
 {
 	static void *kept;
-	int (*fn)(int, int, int, void *) = find(&kept, "epoll_ctl");
+	int (*fn)(int set, int what, int s, void *ev) = find(&kept, "epoll_ctl");
 
 	return fn(epfd, op, fd, event);
 }

@@ -113,10 +113,9 @@ WRAPPER int listen(int fd, int backlog)
 	socklen_t len = sizeof(addr);
 	int saved = errno;
 
-	if (getsockname(fd, sa, &len)) {
+	if (getsockname(fd, sa, &len))
 		errno = saved;
-	} else if (has_address(sa, len) && !decide(fd, LISTEN, sa)) {
+	else if (has_address(sa, len) && !decide(fd, LISTEN, sa))
 		return -1;
-	}
 	return next_listen(fd, backlog);
 }
