@@ -86,7 +86,7 @@ struct e2e {
 	bool tcp;
 	bool seq;
 	unsigned int on;		/* the variant: one of ON_*   */
-	const char *topology;		/* one, two, ns               */
+	const char *topology;		/* one, two; two namespaces: ns with siw, wire with rxe */
 	const char *address[2];		/* by enum side               */
 	enum side side;			/* client and server: which     */
 	int control;			/* and the way to the other     */
@@ -192,12 +192,14 @@ void interrupt_stop(void);
 
 /* lib/counters.c: /proc/net/exs */
 long counter(const char *name);
+long counter_here(const char *name);	/* of the caller's network namespace only */
 long delta(const char *name);		/* since the case began          */
 void wait_delta(const char *name, long at_least);
 void counters_mark(void);
 bool counters_settled(char *why, size_t size);
 void write_sysctl(const char *name, long value);	/* net.exs.NAME   */
-long read_sysctl(const char *name);
+void write_sysctl_here(const char *name, long value);	/* of the caller's namespace only */
+long read_sysctl(const char *name);	/* of that, too */
 void sysctls_save(void);
 void sysctls_restore(void);
 
@@ -215,7 +217,7 @@ struct pair { int c, s; };
 int exs_family_number(void);
 void enter_side(enum side side);	/* its network namespace         */
 
-/* In the initial one, and with topology "ns" in both sides', if they are others. */
+/* In the initial one, and with topologies "ns" and "wire" in both sides', if they are others. */
 #define NAMESPACES_MAX 3
 void in_each_namespace(void (*fn)(void *), void *arg);
 union address address_of(enum side side, int port);

@@ -2,7 +2,7 @@
 /*
  * Runs the cases of a program: see e2e.h.
  *
- *	PROGRAM [--list] [--own] [--topology one|ns] [CASE[@VARIANT] ...]
+ *	PROGRAM [--list] [--own] [--topology one|ns|wire] [CASE[@VARIANT] ...]
  *				also: @VARIANT, and GROUP[@VARIANT] of cases GROUP/...
  *				--own: of the variants only AF_EXS over IPv4
  *	PROGRAM --serve ADDRESS			the servers of the cases, for another machine
@@ -63,6 +63,7 @@ static const struct {
 } topologies[] = {
 	{ "one", { { "10.77.0.1", "10.77.0.1" }, { "fd77::1", "fd77::1" } } },
 	{ "ns",  { { "10.78.0.1", "10.78.0.2" }, { "fd78::1", "fd78::2" } } },
+	{ "wire", { { "10.79.0.1", "10.79.0.2" }, { "fd79::1", "fd79::2" } } },
 	{ "two", { { "10.77.1.1", "10.77.1.2" }, { "fd77:1::1", "fd77:1::2" } } },
 };
 
@@ -565,8 +566,8 @@ static const struct option options[] = {
 
 static void usage(const char *name)
 {
-	fprintf(stderr, "usage: %s [--list] [--own] [--topology one|ns] [--serve ADDRESS] [--to ADDRESS] [CASE ...]\n",
-		name);
+	fprintf(stderr, "usage: %s [--list] [--own] [--topology one|ns|wire] [--serve ADDRESS]\n"
+		"\t[--to ADDRESS] [CASE ...]\n", name);
 	exit(2);
 }
 
