@@ -79,7 +79,7 @@ SETTINGS = [
 
 def read_settings(sock):
     return [sock.getsockopt(level, name) != 0 for level, name, _ in SETTINGS] + [
-        sock.getsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF), sock.getsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE), sock.getsockname(),
+        sock.getsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF), sock.getsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF), sock.getsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE), sock.getsockname(),
         sock.getsockopt(socket.SOL_SOCKET, socket.SO_LINGER, 8),
         fcntl.fcntl(sock, fcntl.F_GETFL), fcntl.fcntl(sock, fcntl.F_GETFD)]
 
@@ -95,6 +95,7 @@ def keeps(host):
         sock.setsockopt(*setting)
     sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\1\0\0\0\5\0\0\0")
     sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 100000)
+    sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 50000)
     sock.bind((host, 7062))
     protocol = sock.getsockopt(socket.SOL_SOCKET, socket.SO_PROTOCOL)
     before = read_settings(sock)

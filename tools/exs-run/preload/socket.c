@@ -4,7 +4,9 @@
 #include <netinet/in.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <sys/uio.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "preload.h"
 
@@ -91,6 +93,22 @@ static bool decide(int fd, enum direction direction, const struct sockaddr *addr
 	return true;
 }
 
+/* A program may hand over what is no address: that is for the kernel to say. */
+static bool read_address(const struct sockaddr *addr, socklen_t len, struct sockaddr_storage *copy)
+{
+	struct iovec to = { copy, len }, from = { (void *)addr, len };
+	int saved = errno;
+	ssize_t n;
+
+	if (!addr || len < sizeof(struct sockaddr_in) || len > sizeof(*copy))
+		return false;
+	n = process_vm_readv(getpid(), &to, 1, &from, 1, 0);
+	if (n < 0 && errno != EFAULT)
+		memcpy(copy, addr, n = len);	/* a filter forbids the call */
+	errno = saved;
+	return n == (ssize_t)len;
+}
+
 static bool has_address(const struct sockaddr *addr, socklen_t len)
 {
 	return (addr->sa_family == AF_INET && len >= sizeof(struct sockaddr_in)) ||
@@ -99,9 +117,10 @@ static bool has_address(const struct sockaddr *addr, socklen_t len)
 
 WRAPPER int connect(int fd, const struct sockaddr *addr, socklen_t len)
 {
-	/* Not to be looked at if the length is none: the kernel says so. */
-	if (addr && len >= sizeof(struct sockaddr_in) && has_address(addr, len) &&
-	    !decide(fd, CONNECT, addr))
+	struct sockaddr_storage copy;
+	struct sockaddr *sa = (struct sockaddr *)&copy;
+
+	if (read_address(addr, len, &copy) && has_address(sa, len) && !decide(fd, CONNECT, sa))
 		return -1;
 	return next_connect(fd, addr, len);
 }
