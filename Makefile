@@ -13,7 +13,7 @@ DOCDIR	?= $(PREFIX)/share/doc/exs
 export BUILD PREFIX DESTDIR KDIR DOCDIR
 
 MAKEFLAGS += --no-print-directory
-stock	:= 6.1 6.12
+KERNELS	?= 6.1 6.12
 kdir	 = $$(tests/vm/kernel $(1) kdir)
 
 .PHONY: all
@@ -33,8 +33,8 @@ deps check demo: export EXS_DEPS := install
 modules: deps-build ## exs.ko for KDIR=..., in build/RELEASE/
 	@scripts/build-module "$(KDIR)"
 
-stock-modules: deps-build deps-vm ## exs.ko for Debian's 6.1 and 6.12
-	@set -e; for k in $(stock); do scripts/build-module $(call kdir,$$k); done
+stock-modules: deps-build deps-vm ## exs.ko for Debian's 6.1 and 6.12, or KERNELS=7.2
+	@set -e; for k in $(KERNELS); do tests/vm/stock $$k; scripts/build-module $(call kdir,$$k); done
 
 debug-kernel: deps-build deps-debug ## the kernel with all the checkers, about 6 minutes the first time
 	@tests/debug-kernel/build > /dev/null
@@ -82,8 +82,8 @@ check-lib: deps-build deps-library ## libexs against a pretended kernel, under s
 check-kunit: debug-modules deps-vm ## KUnit in the debug kernel
 	@tests/run-kunit
 
-check-e2e: tests stock-modules ## end to end on 6.1 and 6.12; TESTS=PATTERN, QUICK=1 select
-	@tests/run $(addprefix --kernel ,$(stock)) $(if $(QUICK),--quick) $(TESTS)
+check-e2e: tests stock-modules ## end to end on 6.1 and 6.12, or KERNELS=7.2; TESTS=PATTERN, QUICK=1 select
+	@tests/run $(addprefix --kernel ,$(KERNELS)) $(if $(QUICK),--quick) $(TESTS)
 
 check-debug: tests debug-modules ## the same under KASAN, lockdep, kmemleak, ..., rxe and siw
 	@tests/run --kernel debug $(if $(QUICK),--quick) $(TESTS)

@@ -133,9 +133,19 @@ int exs_int_option(int fd, int option)
 	return value;
 }
 
+/* One of AF_INET or AF_INET6 with a protocol that may be IPPROTO_EXS. */
+static bool is_inet_face(int fd)
+{
+	int protocol = exs_int_option(fd, SO_PROTOCOL);
+	unsigned int abi;
+
+	return protocol >= EXS_PROTOCOL_MIN && protocol <= EXS_PROTOCOL_MAX &&
+	       !probe_fd(fd, &abi);
+}
+
 bool exs_is_native(int fd)
 {
-	return exs_int_option(fd, SO_DOMAIN) == exs_family();
+	return exs_int_option(fd, SO_DOMAIN) == exs_family() || is_inet_face(fd);
 }
 
 int exs_init(int version)

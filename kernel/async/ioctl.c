@@ -142,6 +142,7 @@ static int exs_ioctl_probe(void __user *arg)
 		.ops = exs_ops_supported(),
 		.plain_ops = exs_foreign_ops_supported(),
 		.sqe_flags = EXS_SQE_FLAGS,
+		.protocol = exs_protocol,
 	};
 	int err = exs_ioc_get(&p, sizeof(p), EXS_PROBE_SIZE_VER0, arg);
 

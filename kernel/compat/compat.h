@@ -15,6 +15,7 @@
 #include <linux/fdtable.h>
 #include <linux/file.h>
 #include <linux/fs.h>
+#include <linux/hrtimer.h>
 #include <linux/memcontrol.h>
 #include <linux/mm.h>
 #include <linux/net.h>
@@ -22,6 +23,7 @@
 #include <linux/socket.h>
 #include <linux/sysctl.h>
 #include <linux/uio.h>
+#include <linux/workqueue.h>
 #include <net/net_namespace.h>
 #include <net/sock.h>
 
@@ -62,6 +64,13 @@ static inline int exs_cgroup_bpf_sock_addr(struct sock *sk, struct sockaddr *add
 	return __cgroup_bpf_run_filter_sock_addr(sk, addr, type, NULL, flags);
 #endif
 }
+#endif
+
+/* Without it IPv6's part of a socket is at the end. */
+#if defined(EXS_HAVE_IPV6_PINFO_OFFSET) && IS_ENABLED(CONFIG_IPV6)
+#define EXS_IPV6_PINFO(type, member)	.ipv6_pinfo_offset = offsetof(type, member),
+#else
+#define EXS_IPV6_PINFO(type, member)
 #endif
 
 /*
@@ -114,6 +123,11 @@ static inline void vm_flags_clear(struct vm_area_struct *vma, unsigned long flag
 {
 	vma->vm_flags &= ~flags;
 }
+#endif
+
+/* Workqueues are per processor unless they are told to be unbound. */
+#ifndef EXS_HAVE_WQ_PERCPU
+#define WQ_PERCPU 0
 #endif
 
 #ifndef EXS_HAVE_EVENTFD_SIGNAL_ONE
@@ -185,6 +199,16 @@ static inline int exs_pin_to_read(unsigned long at, int n, struct page **pages)
 	if (got > 0)
 		return got;
 	return pin_user_pages_fast(at, n, FOLL_LONGTERM, pages);
+}
+#endif
+
+#ifndef EXS_HAVE_HRTIMER_SETUP
+static inline void hrtimer_setup(struct hrtimer *timer,
+				 enum hrtimer_restart (*fn)(struct hrtimer *timer),
+				 clockid_t clock, enum hrtimer_mode mode)
+{
+	hrtimer_init(timer, clock, mode);
+	timer->function = fn;
 }
 #endif
 

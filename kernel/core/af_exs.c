@@ -221,6 +221,8 @@ static int exs_getname(struct socket *sock, struct sockaddr *uaddr, int peer)
 	else
 		len = exs_addr_put(xs, &xs->peer, uaddr);
 	release_sock(sock->sk);
+	if (len > 0)
+		exs_filter_name(sock->sk, uaddr, &len, peer);
 	return len;
 }
 
@@ -338,6 +340,7 @@ static int exs_release(struct socket *sock)
 	if (!sk)
 		return 0;
 	xs = exs_sk(sk);
+	exs_inet_released(sk);
 	mutex_lock(&xs->op_lock);
 	exs_release_unconnected(xs);
 	conn = exs_sock_conn(xs);
@@ -576,20 +579,26 @@ const struct proto_ops exs_ops = {
 	.set_rcvlowat	= exs_set_rcvlowat,
 };
 
+/* Switched off is as good as not there. */
+bool exs_sock_enabled(struct net *net)
+{
+	if (exs_sysctl_cap(exs_net(net), enabled))
+		return true;
+	exs_count(exs_net(net), reject_disabled, 1);
+	return false;
+}
+
 static int exs_create(struct net *net, struct socket *sock, int protocol, int kern)
 {
-	/* Switched off is as good as not there. */
-	if (!exs_sysctl_cap(exs_net(net), enabled)) {
-		exs_count(exs_net(net), reject_disabled, 1);
+	if (!exs_sock_enabled(net))
 		return -EAFNOSUPPORT;
-	}
 	if (sock->type != SOCK_STREAM && sock->type != SOCK_SEQPACKET)
 		return -ESOCKTNOSUPPORT;
 	if (protocol)
 		return -EPROTONOSUPPORT;
 	sock->ops = &exs_ops;
 	set_bit(SOCK_SUPPORT_ZC, &sock->flags);
-	return exs_sock_alloc(net, sock, sock->type, kern) ? 0 : -ENOMEM;
+	return exs_sock_alloc(net, exs_family, sock, sock->type, kern) ? 0 : -ENOMEM;
 }
 
 static struct net_proto_family exs_net_family __read_mostly = {

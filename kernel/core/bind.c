@@ -2,9 +2,10 @@
 /*
  * Addresses, and bind().
  *
- * A socket has no address family of its own: it takes AF_INET and AF_INET6, in
- * any order. An IPv6 address that is a mapped IPv4 one becomes AF_INET at once,
- * and such a socket shows its AF_INET addresses mapped again, as TCP's do.
+ * A socket of AF_EXS has no address family of its own: it takes AF_INET and AF_INET6, in
+ * any order. One of IPPROTO_EXS takes those of its family only. An IPv6 address that is a
+ * mapped IPv4 one becomes AF_INET at once, and such a socket shows its AF_INET addresses
+ * mapped again, as TCP's do.
  */
 #include <net/ip.h>
 #include <net/ipv6.h>
@@ -58,6 +59,8 @@ int exs_addr_get(const struct exs_sock *xs, const void *uaddr, int len,
 	*v6 = false;
 	if (len < (int)sizeof(sa->sa_family))
 		return -EINVAL;
+	if (xs->sk.sk_family != exs_family && sa->sa_family != xs->sk.sk_family)
+		return -EAFNOSUPPORT;
 	switch (sa->sa_family) {
 	case AF_INET:
 		return exs_addr_get_v4(uaddr, len, addr);
@@ -163,9 +166,10 @@ int exs_bind_addr(struct exs_sock *xs, struct sockaddr_storage *addr, bool v6, b
 
 int exs_bind_any(struct exs_sock *xs)
 {
-	struct sockaddr_storage any = { .ss_family = AF_INET };
+	bool v6 = xs->sk.sk_family == AF_INET6;
+	struct sockaddr_storage any = { .ss_family = v6 ? AF_INET6 : AF_INET };
 
-	return exs_bind_addr(xs, &any, false, false);
+	return exs_bind_addr(xs, &any, v6, false);
 }
 
 int exs_bind_again(struct exs_sock *xs)

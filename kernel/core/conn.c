@@ -100,6 +100,7 @@ struct exs_conn *exs_conn_alloc(const struct exs_sock *xs, struct mem_cgroup *me
 	INIT_WORK(&conn->run_work, exs_conn_run_work);
 	INIT_DELAYED_WORK(&conn->linger_work, exs_conn_linger_work);
 	INIT_DELAYED_WORK(&conn->revoke_work, exs_conn_revoke_work);
+	hrtimer_setup(&conn->alarm, exs_conn_alarm, CLOCK_MONOTONIC, HRTIMER_MODE_ABS_SOFT);
 	exs_live(conn->xn, conns, 1);
 	return conn;
 }
@@ -343,6 +344,7 @@ void exs_conn_drained(struct exs_conn *conn)
 		exs_conn_put(conn);
 	if (cancel_delayed_work_sync(&conn->revoke_work))
 		exs_conn_put(conn);
+	hrtimer_cancel(&conn->alarm);	/* nothing sets it any more */
 }
 
 void exs_conn_tell_closers(struct exs_conn *conn, struct list_head *closers)

@@ -110,6 +110,7 @@ struct exs_map {
  * @gate: send: one with snd.gate, at whose place this one is sent, or NULL
  * @msg_flags: MSG_TRUNC, MSG_EOR for the caller
  * @tx_pending: send: posted pieces whose completion is outstanding
+ * @tx_bytes: send: their bytes, until none is
  * @all_posted: send: nothing more of it will be posted
  * @ended: the engine is done with it
  * @held: receive: in conn->held, the engine does not know it yet
@@ -133,6 +134,7 @@ struct exs_xfer {
 	struct exs_xfer *gate;
 	u32 msg_flags;
 	u32 tx_pending;
+	u64 tx_bytes;
 	bool all_posted;
 	bool ended;
 	bool held;
@@ -220,6 +222,8 @@ struct exs_conn {
 	struct work_struct run_work;
 	struct delayed_work linger_work;
 	struct delayed_work revoke_work;
+	struct hrtimer alarm;		/* exs_engine_alarm()                 */
+	u64 tx_bytes;			/* of all sends, outstanding          */
 };
 
 /**

@@ -26,6 +26,19 @@ void __visible cleanup_module(void);
 int exs_family_init(void);
 void exs_family_exit(void);
 
+/* inet.c: AF_INET's and AF_INET6's face */
+int exs_inet_init(void);
+void exs_inet_exit(void);
+int exs_inet_sock_init(struct sock *sk);
+void exs_inet_unhash(struct sock *sk);
+/* @child, accepted from @sk, was allocated in its family. */
+void exs_inet_clone(struct sock *child, const struct sock *sk);
+/* The socket is about to go. */
+void exs_inet_released(struct sock *sk);
+
+/* Whether there are to be sockets at all: else it is counted. */
+bool exs_sock_enabled(struct net *net);
+
 /* sysctl.c */
 int exs_sysctl_init(void);
 void exs_sysctl_exit(void);
@@ -38,7 +51,10 @@ int exs_sock_init(void);
 void exs_sock_exit(void);
 
 /* A new socket without struct socket, UNCONNECTED, one reference; NULL: no memory. */
-struct sock *exs_sock_alloc(struct net *net, struct socket *sock, int type, int kern);
+struct sock *exs_sock_alloc(struct net *net, int family, struct socket *sock, int type,
+			    int kern);
+/* The rest of it, after sock_init_data(). */
+void exs_sock_setup(struct sock *sk, int type);
 
 /* Move @xs to @state. lock_sock held. A move that the map in af_exs.c does not
  * have is warned of, and made.
@@ -120,6 +136,8 @@ void exs_connect_abort(struct exs_sock *xs, int err);
  * the program says.
  */
 int exs_filter_addr(const struct sock *sk, void *uaddr, int *len, bool bind, u32 *flags);
+/* Likewise, what they would have getsockname() or, of a @peer, getpeername() say. */
+void exs_filter_name(const struct sock *sk, void *uaddr, int *len, bool peer);
 
 /* bind.c */
 /* A program's address, checked; mapped IPv6 becomes AF_INET and *@v6 true. */

@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * BPF programs of cgroups for bind() and connect() (BPF_CGROUP_INET4_CONNECT and the like).
+ * BPF programs of cgroups for bind(), connect(), getsockname() and getpeername()
+ * (BPF_CGROUP_INET4_CONNECT and the like).
  *
  * Whoever filters by cgroup means addresses, whatever the family of the socket that
- * uses them. The kernel runs the programs for AF_INET and AF_INET6 sockets only, and they may
- * do to the socket whatever helpers there are. So they get a TCP socket that is made for
- * the question, in the cgroup of ours; what they change in the address counts, what they
- * do to that socket does not.
+ * uses them, and often means TCP. The kernel runs the programs for AF_INET and AF_INET6
+ * sockets only, and they may do to the socket whatever helpers there are: bpf_bind() calls
+ * what only TCP's struct proto has. So they get a TCP socket that is made for the question,
+ * in the cgroup of ours; what they change in the address counts, what they do to that
+ * socket does not.
  */
 #include <linux/bpf-cgroup.h>
 #include <linux/in.h>
@@ -17,27 +19,47 @@
 
 #ifdef CONFIG_CGROUP_BPF
 
-/* @len is enough for an address of its family: the smallest that bind() and connect() take. */
-static bool exs_filter_knows(const struct sockaddr *addr, int len)
+/*
+ * The socket takes such addresses, and @len is enough for one: the smallest that bind() and
+ * connect() take.
+ */
+static bool exs_filter_knows(const struct sock *sk, const struct sockaddr *addr, int len)
 {
 	if (len < (int)sizeof(addr->sa_family))
+		return false;
+	if (sk->sk_family != exs_family && sk->sk_family != addr->sa_family)
 		return false;
 	return (addr->sa_family == AF_INET && len >= (int)sizeof(struct sockaddr_in)) ||
 	       (addr->sa_family == AF_INET6 && len >= (int)sizeof(struct sockaddr_in6));
 }
 
-/* Whether there is any such program in the machine. */
-static bool exs_filter_is_on(void)
-{
-	return cgroup_bpf_enabled(CGROUP_INET4_BIND) || cgroup_bpf_enabled(CGROUP_INET4_CONNECT) ||
-	       cgroup_bpf_enabled(CGROUP_INET6_BIND) || cgroup_bpf_enabled(CGROUP_INET6_CONNECT);
-}
+enum exs_filter { EXS_FILTER_BIND, EXS_FILTER_CONNECT, EXS_FILTER_NAME, EXS_FILTER_PEER };
 
-static enum cgroup_bpf_attach_type exs_filter_type(const struct sockaddr *addr, bool bind)
+/* By enum exs_filter, for IPv4 and IPv6. */
+static const u8 exs_filter_types[][2] = {
+	[EXS_FILTER_BIND]    = { CGROUP_INET4_BIND,	   CGROUP_INET6_BIND },
+	[EXS_FILTER_CONNECT] = { CGROUP_INET4_CONNECT,	   CGROUP_INET6_CONNECT },
+	[EXS_FILTER_NAME]    = { CGROUP_INET4_GETSOCKNAME, CGROUP_INET6_GETSOCKNAME },
+	[EXS_FILTER_PEER]    = { CGROUP_INET4_GETPEERNAME, CGROUP_INET6_GETPEERNAME },
+};
+
+/* Whether there is any such program in the machine: each has a static key of its own. */
+static bool exs_filter_is_on(enum exs_filter what, bool v6)
 {
-	if (addr->sa_family == AF_INET6)
-		return bind ? CGROUP_INET6_BIND : CGROUP_INET6_CONNECT;
-	return bind ? CGROUP_INET4_BIND : CGROUP_INET4_CONNECT;
+	switch (what) {
+	case EXS_FILTER_BIND:
+		return v6 ? cgroup_bpf_enabled(CGROUP_INET6_BIND) :
+			    cgroup_bpf_enabled(CGROUP_INET4_BIND);
+	case EXS_FILTER_CONNECT:
+		return v6 ? cgroup_bpf_enabled(CGROUP_INET6_CONNECT) :
+			    cgroup_bpf_enabled(CGROUP_INET4_CONNECT);
+	case EXS_FILTER_NAME:
+		return v6 ? cgroup_bpf_enabled(CGROUP_INET6_GETSOCKNAME) :
+			    cgroup_bpf_enabled(CGROUP_INET4_GETSOCKNAME);
+	default:
+		return v6 ? cgroup_bpf_enabled(CGROUP_INET6_GETPEERNAME) :
+			    cgroup_bpf_enabled(CGROUP_INET4_GETPEERNAME);
+	}
 }
 
 /* As if @tcp were in the cgroup of @sk, which has a reference on that. */
@@ -56,21 +78,38 @@ static int exs_filter_run(const struct sock *sk, struct sock *tcp, struct sockad
 	return err;
 }
 
-int exs_filter_addr(const struct sock *sk, void *uaddr, int *len, bool bind, u32 *flags)
+static int exs_filter(const struct sock *sk, struct sockaddr *addr, int *len,
+		      enum exs_filter what, u32 *flags)
 {
-	struct sockaddr *addr = uaddr;
 	struct socket *tcp;
+	bool v6;
 	int err;
 
 	*flags = 0;
-	if (!exs_filter_is_on() || !exs_filter_knows(addr, *len))
+	if (!exs_filter_knows(sk, addr, *len))
+		return 0;
+	v6 = addr->sa_family == AF_INET6;
+	if (!exs_filter_is_on(what, v6))
 		return 0;
 	err = sock_create_kern(sock_net(sk), addr->sa_family, SOCK_STREAM, IPPROTO_TCP, &tcp);
 	if (err)
 		return err;
-	err = exs_filter_run(sk, tcp->sk, addr, len, exs_filter_type(addr, bind), flags);
+	err = exs_filter_run(sk, tcp->sk, addr, len, exs_filter_types[what][v6], flags);
 	sock_release(tcp);
 	return err;
+}
+
+int exs_filter_addr(const struct sock *sk, void *uaddr, int *len, bool bind, u32 *flags)
+{
+	return exs_filter(sk, uaddr, len, bind ? EXS_FILTER_BIND : EXS_FILTER_CONNECT, flags);
+}
+
+void exs_filter_name(const struct sock *sk, void *uaddr, int *len, bool peer)
+{
+	u32 flags;
+
+	/* They cannot refuse it. Without memory it is as if there were none. */
+	exs_filter(sk, uaddr, len, peer ? EXS_FILTER_PEER : EXS_FILTER_NAME, &flags);
 }
 
 #else
@@ -79,6 +118,10 @@ int exs_filter_addr(const struct sock *sk, void *uaddr, int *len, bool bind, u32
 {
 	*flags = 0;
 	return 0;
+}
+
+void exs_filter_name(const struct sock *sk, void *uaddr, int *len, bool peer)
+{
 }
 
 #endif

@@ -332,10 +332,11 @@ static struct sock *exs_child_alloc(struct sock *sk, struct exs_waiting *w)
 	struct sock *child;
 
 	old = set_active_memcg(conn->memcg);
-	child = exs_sock_alloc(sock_net(sk), NULL, sk->sk_type, 0);
+	child = exs_sock_alloc(sock_net(sk), sk->sk_family, NULL, sk->sk_type, 0);
 	set_active_memcg(old);
 	if (!child)
 		return NULL;
+	exs_inet_clone(child, sk);
 	exs_child_inherit(child, sk);
 	xs = exs_sk(child);
 	xs->timeouts[0] = READ_ONCE(listener->timeouts[0]);

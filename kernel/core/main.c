@@ -20,6 +20,7 @@ static const struct exs_floor {
 	{ exs_async_init,  exs_async_exit },
 	{ exs_verbs_init,  exs_verbs_exit },
 	{ exs_family_init, exs_family_exit },
+	{ exs_inet_init,   exs_inet_exit },
 	{ exs_device_init, exs_device_exit },
 };
 

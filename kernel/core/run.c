@@ -67,10 +67,37 @@ static void exs_run_account(struct exs_conn *conn, const struct exs_tx *tx)
 	exs_run_report(conn);
 	x = exs_snd_xfer(tx->snd);
 	x->tx_pending++;
+	x->tx_bytes += tx->len;
+	conn->tx_bytes += tx->len;
 	if (tx->snd_done) {
 		x->all_posted = true;
 		x->result = x->snd.len;
 	}
+}
+
+/* Before the engine decides what depends on the time, which streams do. */
+static void exs_run_clock(struct exs_conn *conn)
+{
+	if (conn->socktype == EXS_WIRE_STREAM)
+		exs_engine_clock(&conn->engine, ktime_get_ns(), conn->tx_bytes);
+}
+
+/*
+ * Once it was set it is left alone, even if what it was for came true: running the
+ * connection for nothing is cheap.
+ */
+static void exs_run_alarm(struct exs_conn *conn)
+{
+	u64 at = conn->state == EXS_CONN_UP ? exs_engine_alarm(&conn->engine) : 0;
+
+	if (at)
+		hrtimer_start(&conn->alarm, ns_to_ktime(at), HRTIMER_MODE_ABS_SOFT);
+}
+
+enum hrtimer_restart exs_conn_alarm(struct hrtimer *timer)
+{
+	exs_conn_kick(container_of(timer, struct exs_conn, alarm));
+	return HRTIMER_NORESTART;
 }
 
 static void exs_run_transmit(struct exs_conn *conn)
@@ -81,6 +108,7 @@ static void exs_run_transmit(struct exs_conn *conn)
 	int err = 0;
 
 	lockdep_assert_held(&conn->lock);
+	exs_run_clock(conn);
 	while (conn->state == EXS_CONN_UP && ep->ops->room(ep) &&
 	       exs_engine_next_tx(&conn->engine, ep->max_piece, tx)) {
 		exs_run_account(conn, tx);
@@ -92,6 +120,7 @@ static void exs_run_transmit(struct exs_conn *conn)
 		exs_count(conn->xn, resets_transport, 1);
 		exs_run_fail(conn, EIO);
 	}
+	exs_run_alarm(conn);
 }
 
 /* Kernel memory that a peer has us allocate: the user's, and in the user's cgroup. */
@@ -547,7 +576,11 @@ exs_hot
 void exs_conn_sent(struct exs_conn *conn, struct exs_xfer *x)
 {
 	lockdep_assert_held(&conn->lock);
-	if (!--x->tx_pending && x->all_posted)
+	if (--x->tx_pending)
+		return;
+	conn->tx_bytes -= x->tx_bytes;
+	x->tx_bytes = 0;
+	if (x->all_posted)
 		list_move_tail(&x->link, &conn->finished);
 }
 
@@ -586,6 +619,7 @@ int exs_conn_received(struct exs_conn *conn, const void *buf, u32 len, bool inva
 	lockdep_assert_held(&conn->lock);
 	if (conn->state != EXS_CONN_UP)
 		return 0;
+	exs_run_clock(conn);
 	if (exs_wire_get_msg(buf, len, &conn->msg) < 0 ||
 	    (invalidates && conn->msg.type != EXS_MSG_WRITTEN) ||
 	    exs_engine_rx_msg(&conn->engine, &conn->msg, &rcv) < 0)

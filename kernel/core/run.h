@@ -10,6 +10,8 @@
 extern struct workqueue_struct *exs_run_wq;
 
 void exs_conn_run_work(struct work_struct *work);
+/* Of conn->alarm: data has waited long enough. */
+enum hrtimer_restart exs_conn_alarm(struct hrtimer *timer);
 
 /*
  * Asynchronous closes and shutdowns (sock.c): a list is moved to another place; all on it hear

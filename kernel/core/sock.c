@@ -8,6 +8,7 @@
 #include <linux/slab.h>
 #include <linux/wait.h>
 
+#include "../compat/compat.h"
 #include "core.h"
 #include "run.h"
 #include "stats.h"
@@ -27,7 +28,10 @@ static void exs_sock_keepalive(struct sock *sk, int on)
 struct proto exs_proto = {
 	.name		= "EXS",
 	.owner		= THIS_MODULE,
-	.obj_size	= sizeof(struct exs_sock),
+	.obj_size	= sizeof(struct exs_sock6),
+	EXS_IPV6_PINFO(struct exs_sock6, np)
+	.init		= exs_inet_sock_init,
+	.unhash		= exs_inet_unhash,
 	.keepalive	= exs_sock_keepalive,
 };
 
@@ -64,6 +68,8 @@ static void exs_sock_destruct(struct sock *sk)
 		exs_listen_free(xs->listen);
 	skb_queue_purge(&sk->sk_error_queue);
 	exs_live(exs_net(sock_net(sk)), sockets, -1);
+	if (xs->inet_destruct)
+		xs->inet_destruct(sk);
 }
 
 /* SO_SNDBUF was set. lock_sock held. */
@@ -76,21 +82,15 @@ static void exs_sock_write_space(struct sock *sk)
 	exs_sock_wake(sk, EPOLLOUT);
 }
 
-struct sock *exs_sock_alloc(struct net *net, struct socket *sock, int type, int kern)
+void exs_sock_setup(struct sock *sk, int type)
 {
-	struct exs_sock *xs;
-	struct sock *sk;
+	struct exs_sock *xs = exs_sk(sk);
 
-	sk = sk_alloc(net, exs_family, GFP_KERNEL, &exs_proto, kern);
-	if (!sk)
-		return NULL;
-	sock_init_data(sock, sk);
 	sock_lock_init_class_and_name(sk, "slock-AF_EXS", &exs_slock_key,
 				      "sk_lock-AF_EXS", &exs_sk_lock_key);
 	sk->sk_type = type;
 	sk->sk_destruct = exs_sock_destruct;
 	sk->sk_write_space = exs_sock_write_space;
-	xs = exs_sk(sk);
 	xs->state = EXS_UNCONNECTED;
 	xs->socktype = type == SOCK_STREAM ? EXS_WIRE_STREAM : EXS_WIRE_SEQPACKET;
 	mutex_init(&xs->op_lock);
@@ -100,6 +100,17 @@ struct sock *exs_sock_alloc(struct net *net, struct socket *sock, int type, int 
 	exs_options_init(&xs->options);
 	INIT_WORK(&xs->attempt_work, exs_attempt_work);
 	exs_live(exs_net(sock_net(sk)), sockets, 1);
+}
+
+struct sock *exs_sock_alloc(struct net *net, int family, struct socket *sock, int type,
+			    int kern)
+{
+	struct sock *sk = sk_alloc(net, family, GFP_KERNEL, &exs_proto, kern);
+
+	if (!sk)
+		return NULL;
+	sock_init_data(sock, sk);
+	exs_sock_setup(sk, type);
 	return sk;
 }
 

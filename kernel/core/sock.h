@@ -5,6 +5,8 @@
 #ifndef EXS_CORE_SOCK_H
 #define EXS_CORE_SOCK_H
 
+#include <linux/ipv6.h>
+#include <net/inet_sock.h>
 #include <net/sock.h>
 
 #include "conn.h"
@@ -53,6 +55,8 @@ enum exs_kept_option {
 /**
  * struct exs_sock - an AF_EXS socket
  * @sk: first member
+ * @inet: AF_INET and AF_INET6: what everybody takes @sk for
+ * @inet_destruct: likewise: what was there before exs_sock_destruct(), or NULL
  * @state: moved by exs_change_state() only; lock_sock; read anywhere with
  *	smp_load_acquire()
  * @conn: set once under lock_sock, published with smp_store_release(); stays
@@ -81,7 +85,11 @@ enum exs_kept_option {
  * @kept: TCP's options, by enum exs_kept_option; atomic
  */
 struct exs_sock {
-	struct sock sk;
+	union {
+		struct sock sk;
+		struct inet_sock inet;
+	};
+	void (*inet_destruct)(struct sock *sk);
 	enum exs_sock_state state;
 	struct exs_conn *conn;
 	struct exs_verbs_listener *bound;
@@ -102,6 +110,14 @@ struct exs_sock {
 	int kept[EXS_KEPT_MAX];
 };
 
+/* What all are allocated as. Older kernels want IPv6's part at the end of the object. */
+struct exs_sock6 {
+	struct exs_sock xs;
+#if IS_ENABLED(CONFIG_IPV6)
+	struct ipv6_pinfo np;
+#endif
+};
+
 /* Bits of exs_sock.flags */
 enum {
 	EXS_SK_ERR_TOLD,	/* conn's error was copied to sk->sk_err           */
@@ -114,7 +130,7 @@ static inline struct exs_sock *exs_sk(const struct sock *sk)
 	return (struct exs_sock *)sk;
 }
 
-extern int exs_family;
+extern int exs_family, exs_protocol;
 
 extern const struct proto_ops exs_ops;
 

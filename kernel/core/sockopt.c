@@ -84,9 +84,9 @@ static int exs_set_v6only(struct exs_sock *xs, int value)
 	return err;
 }
 
-static bool exs_is_v6only(int level, int name)
+static bool exs_is_v6only(const struct exs_sock *xs, int level, int name)
 {
-	return level == SOL_IPV6 && name == IPV6_V6ONLY;
+	return level == SOL_IPV6 && name == IPV6_V6ONLY && xs->sk.sk_family != AF_INET;
 }
 
 static bool exs_is_timeout(int level, int name)
@@ -111,7 +111,7 @@ int exs_setsockopt(struct socket *sock, int level, int name, sockptr_t val,
 	unsigned int kept = exs_kept_find(level, name);
 	int value;
 
-	if (level != SOL_EXS && kept == EXS_KEPT_MAX && !exs_is_v6only(level, name))
+	if (level != SOL_EXS && kept == EXS_KEPT_MAX && !exs_is_v6only(xs, level, name))
 		return -ENOPROTOOPT;
 	if (exs_is_timeout(level, name))
 		return exs_set_timeout(xs, name == EXS_SO_RECV_TIMEOUT, val, len);
@@ -131,7 +131,7 @@ static int exs_get_other(struct exs_sock *xs, int level, int name, int *value)
 
 	if (kept < EXS_KEPT_MAX)
 		*value = exs_kept_get(xs, kept);
-	else if (exs_is_v6only(level, name))
+	else if (exs_is_v6only(xs, level, name))
 		*value = test_bit(EXS_SK_V6ONLY, &xs->flags);
 	else
 		return -ENOPROTOOPT;

@@ -218,6 +218,40 @@ struct exs_engine_config {
 	bool confirm;
 };
 
+/* What one way, direct or through the ring, has cost of late. */
+struct exs_way {
+	u64 ns;		/* while sends were outstanding */
+	u64 bytes;
+};
+
+/* Direct or through the ring: policy.c. Times in ns. */
+struct exs_policy {
+	u64 now;
+	u64 outstanding;	/* bytes                                     */
+	bool busy;		/* ... or there was some to send             */
+	/* sender */
+	bool waits;		/* in a direct phase, or has waited          */
+	bool asking;		/* in an indirect one                        */
+	bool asked_for;		/* the direct phase was                      */
+	u8 rest_exp, explore_exp, patience_exp;
+	struct exs_way direct;	/* in this direct phase, or the last         */
+	struct exs_way ring;
+	u64 wait_until;
+	u64 phase_at;		/* its beginning                             */
+	u64 explore_at;
+	u64 waited;		/* in it                                     */
+	u64 in_phase;		/* bytes, in this phase                      */
+	u64 asked_at, took;	/* the last question                         */
+	u64 round_trip;		/* the shortest that any took                */
+	u64 ask_at;		/* earliest next one                         */
+	/* receiver */
+	bool more;		/* will follow at once                       */
+	u32 used;		/* adverts, in this phase                    */
+	u16 guess_after;	/* so many transfers through the ring        */
+	u8 guess_exp;
+	u8 choice;		/* the model's, EXS_CHOICE_*                 */
+};
+
 struct exs_engine;
 
 /* One table per socket type; private to proto/. */
@@ -266,6 +300,7 @@ struct exs_engine {
 	struct exs_seg ring_segs[EXS_WIRE_SEGS_MAX];
 	struct exs_held_queue held;
 	struct exs_write write;
+	struct exs_policy policy;
 	bool fin_sent;
 	bool ring_requested;
 	bool space_stalled;	/* data waits for space or advert (stats)    */
@@ -286,8 +321,8 @@ struct exs_engine {
 	u32 cancels;		/* advertised receives to be taken back      */
 	u32 revoke_phase;
 	bool revoke_out;
-	bool direct_seen;	/* in this phase                             */
 	bool ring_asked;	/* the peer did                              */
+	bool advert_asked;	/* the peer did, and waits                   */
 	bool ring_due;		/* ours is to be described                   */
 };
 
@@ -486,6 +521,26 @@ static inline bool exs_engine_all_arrived(const struct exs_engine *e)
  * For the initiator on iWARP, which must send the first message.
  */
 void exs_engine_greet(struct exs_engine *e);
+
+/**
+ * exs_engine_clock() - say what time it is
+ * @e: the engine
+ * @now: nanoseconds, never less than before
+ * @outstanding: bytes that were transmitted, and did not arrive yet
+ *
+ * Before the engine is asked what to transmit, and before it hears of what arrived. An
+ * owner without a clock never calls it.
+ */
+void exs_engine_clock(struct exs_engine *e, u64 now, u64 outstanding);
+
+/**
+ * exs_engine_alarm() - until when data waits that could go
+ * @e: the engine
+ *
+ * Return: the time at which to set the clock and to ask what to transmit, if nothing
+ * else makes the owner do so earlier; 0: nothing waits.
+ */
+u64 exs_engine_alarm(const struct exs_engine *e);
 
 /** exs_engine_ring_ready() - our ring of @size bytes exists; describe it */
 void exs_engine_ring_ready(struct exs_engine *e, u32 size);

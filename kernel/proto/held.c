@@ -138,7 +138,7 @@ void exs_write_direct(struct exs_engine *e, struct exs_snd *snd, u32 len, u32 im
 
 /* Begin a transfer into the peer's ring, from where the last one ended. */
 exs_hot
-void exs_write_indirect(struct exs_engine *e, struct exs_snd *snd, u32 len)
+void exs_write_indirect(struct exs_engine *e, struct exs_snd *snd, u32 len, u32 imm)
 {
 	const struct exs_seg_run run = {
 		.segs = e->ring_segs,
@@ -146,7 +146,7 @@ void exs_write_indirect(struct exs_engine *e, struct exs_snd *snd, u32 len)
 		.count = e->ring_nsegs,
 	};
 
-	write_begin(e, snd, len, exs_imm(EXS_IMM_INDIRECT, len));
+	write_begin(e, snd, len, imm);
 	e->write.nsegs = seg_slice(e->write.segs, &run, e->ring_pos, len);
 	e->ring_pos = (e->ring_pos + len) % e->peer_ring;
 	e->stats.indirect_bytes += len;

@@ -36,9 +36,7 @@ enum exs_rule {
 	EXS_RULE_EMPTY_RING,	/* advertise only then                      */
 	EXS_RULE_INDIRECT_VOIDS, /* INDIRECT voids every advert             */
 	EXS_RULE_ANSWER_PHASE,	/* ANSWER counts in its phase only          */
-	EXS_RULE_SPACE_ALONE,	/* space goes alone if nothing is pending   */
-	EXS_RULE_SPACE_HEAD,	/* ... that could be advertised             */
-	EXS_RULE_SPACE_HOLD,	/* otherwise it waits for a DIRECT          */
+	EXS_RULE_SPACE_ALONE,	/* space goes back without an advert, too   */
 	EXS_RULE_WINDOWS,	/* nothing is advertised behind a window    */
 	EXS_RULE_RING_FIRST,	/* EOF only after the ring's bytes          */
 	/* receive.c */
@@ -65,6 +63,22 @@ extern u64 exs_rules_off;
 #else
 #define exs_rule(rule) true
 #endif
+
+/* What policy.c decides, and in the model whatever the model says. */
+#define EXS_CHOICE_WAIT		0x01	/* sender: for an advert               */
+#define EXS_CHOICE_ASK		0x02	/* sender: for an advert               */
+#define EXS_CHOICE_LEAVE	0x04	/* sender: its adverts, for the ring   */
+#define EXS_CHOICE_GUESS	0x08	/* receiver: that nothing is under way */
+
+static inline bool exs_chosen(const struct exs_engine *e, u8 what, bool *chosen)
+{
+#ifdef EXS_MUTATE
+	*chosen = e->policy.choice & what;
+	return true;
+#else
+	return false;
+#endif
+}
 
 /*
  * What a socket type does its own way.
@@ -189,9 +203,23 @@ void exs_held_pop(struct exs_engine *e);
 void exs_held_forget(struct exs_engine *e);
 struct exs_held *exs_held_head(struct exs_engine *e);
 void exs_write_direct(struct exs_engine *e, struct exs_snd *snd, u32 len, u32 imm);
-void exs_write_indirect(struct exs_engine *e, struct exs_snd *snd, u32 len);
+void exs_write_indirect(struct exs_engine *e, struct exs_snd *snd, u32 len, u32 imm);
 bool exs_write_next(struct exs_engine *e, u32 max, struct exs_tx *tx);
 int exs_space_returned(struct exs_engine *e, u32 n, u32 limit);
+
+/* policy.c */
+bool exs_policy_waits(struct exs_engine *e);
+bool exs_policy_wants_ring(const struct exs_engine *e);
+bool exs_policy_leaves(struct exs_engine *e);
+bool exs_policy_asks(struct exs_engine *e);
+void exs_policy_sent(struct exs_engine *e, u32 len);
+bool exs_policy_more(const struct exs_engine *e, const struct exs_snd *snd, u32 len);
+void exs_policy_opened(struct exs_engine *e);
+void exs_policy_closed(struct exs_engine *e);
+void exs_policy_ring(struct exs_engine *e);
+void exs_policy_missed(struct exs_engine *e);
+bool exs_policy_guesses(const struct exs_engine *e);
+void exs_policy_indirect(struct exs_engine *e, bool more);
 
 /* receive.c: our receives and adverts */
 static inline struct exs_rcv *exs_rcv_head(const struct exs_engine *e)

@@ -11,13 +11,15 @@
  *     Receiver: phase Pr, next position Rp, bytes in the ring B, bytes freed
  *     but not returned U, queue of receives; the advertised ones are a prefix.
  *     Phases and positions begin at 0 and wrap at 2^32. There is no ring at
- *     first (size R = 0): a sender with bytes and no advert sends REQUEST, once;
- *     the receiver describes its ring with RING, once; then F = R.
+ *     first (size R = 0): a sender with bytes and no advert sends REQUEST; the
+ *     receiver describes its ring with RING, once; then F = R.
  *  2. ADVERT{phase, waitall, segments, returned space} goes out in the order of
  *     the receives, only while B = 0 and before FIN. If Pr is odd, it opens the
  *     next phase: Pr += 1, and the advert is marked first and carries the
- *     position Rp. A WAITALL receive longer than its window is advertised window
- *     by window; nothing behind it is advertised before its last window is.
+ *     position Rp. It does so when a REQUEST came after the last INDIRECT, or if
+ *     it guesses that nothing is in flight (policy.c). A WAITALL receive longer
+ *     than its window is advertised window by window; nothing behind it is
+ *     advertised before its last window is.
  *  3. Sender on ADVERT: F += returned space, even if the advert is dropped. It
  *     is dropped after FIN, and if its phase is before Ps. In phase Ps it is
  *     held. First in phase Ps + 1: if its position is Sp, Ps += 1 and it is held;
@@ -25,20 +27,14 @@
  *  4. DIRECT(n): into the head advert, 1 <= n <= its rest. A WAITALL advert is
  *     consumed when full, any other one by one write.
  *  5. INDIRECT(n): only without an advert, 1 <= n <= F, contiguous in the ring.
- *     It is the switch: Ps |= 1; adverts of this phase that are still on their
- *     way come too late. Until it can be sent (ring, space, credits) there is no
- *     switch.
+ *     (A sender may forget its adverts: the INDIRECT voids them, rule 6.) It is
+ *     the switch: Ps |= 1; adverts of this phase that are still on their way come
+ *     too late. Until it can be sent (ring, space, credits) there is no switch.
  *  6. Receiver on INDIRECT: B += n, Rp += n, Pr |= 1; all adverts are void, and
  *     cancels end. Bytes are copied in order, oldest receive first: U += n,
  *     B -= n. A receive that is not WAITALL ends when the ring is empty.
- *  7. Space goes back (a) alone, if no receive is pending that could be
- *     advertised: none at all, or the head is one that never is (a plain recv(),
- *     a small buffer); advertised receives are a prefix, so none behind it can
- *     be. In batches: a sender with less than R - batch in flight or in the ring
- *     is not stuck. (b) with any advert, once a DIRECT came in this phase.
- *     (c) else only with a first advert and U = R: nothing can be in flight then,
- *     so that advert will match. Otherwise the sender would race into the ring
- *     ahead of every advert.
+ *  7. Space goes back with every advert, and alone in batches: a sender with less
+ *     than R - batch in flight or in the ring is not stuck.
  *  8. Cancel, REVOKE(phase), ANSWER(phase, Sp): see receive.c for the receiver.
  *     Sender on REVOKE(p): if p = Ps then Ps += 1 and adverts are forgotten, at
  *     once; ANSWER goes before any later data. It is always sent, even if p is
@@ -48,6 +44,9 @@
  * 10. FIN goes after the last byte, without ring space; the sender forgets its
  *     adverts. Receiver: Pr |= 1, adverts void, cancels and revoke over, nothing
  *     more is advertised or returned. When B = 0 every receive ends with EOF.
+ * 11. A sender that would like an advert in an indirect phase may stop, and send
+ *     REQUEST again: the next advert that can be is a first one, and matches as
+ *     long as it has sent nothing more.
  */
 #include "private.h"
 
@@ -59,11 +58,21 @@ static u32 space_batch(const struct exs_engine *e)
 
 /* ---- sender ---- */
 
+/*
+ * So that the ring's parts are written, copied and given back at the same time a transfer
+ * takes a quarter of it at most, unless that is less than this, in bytes.
+ */
+#define RING_PIECE_MIN	4096u
+
+static bool stream_has_ring(const struct exs_engine *e)
+{
+	return e->peer_ring && (e->space || !exs_rule(RING_FULL));
+}
+
 /* Rule 5: why data would not go now; credits apart. */
 static bool stream_has_room(struct exs_engine *e)
 {
-	if (e->held.count ||
-	    (e->peer_ring && (e->space || !exs_rule(RING_FULL)))) {
+	if (e->held.count || (stream_has_ring(e) && !exs_policy_waits(e))) {
 		e->space_stalled = false;
 		return true;
 	}
@@ -74,6 +83,7 @@ static void stream_commit(struct exs_engine *e, struct exs_snd *snd, u32 len)
 {
 	snd->taken += len;
 	e->sp += len;
+	exs_policy_sent(e, len);
 	if (snd->taken == snd->len)
 		list_del_init(&snd->node);
 }
@@ -94,18 +104,22 @@ static void stream_begin_direct(struct exs_engine *e, struct exs_snd *snd)
 /* Rule 5. */
 static void stream_begin_indirect(struct exs_engine *e, struct exs_snd *snd)
 {
-	u32 len = min_t(u64, snd->len - snd->taken, e->peer_ring);
+	u32 len = min_t(u64, snd->len - snd->taken, max(e->peer_ring / 4, RING_PIECE_MIN));
+	enum exs_imm_kind kind;
 
 	if (exs_rule(CONTIGUOUS))
 		len = min(len, e->peer_ring - e->ring_pos);
 	if (exs_rule(RING_FULL))
 		len = min(len, e->space);
-	if (!(e->ps & 1))
+	if (!(e->ps & 1)) {
 		e->stats.phases++;
+		exs_policy_closed(e);
+	}
 	if (exs_rule(SWITCH))
 		e->ps |= 1;
 	e->space -= len;
-	exs_write_indirect(e, snd, len);
+	kind = exs_policy_more(e, snd, len) ? EXS_IMM_MORE : EXS_IMM_INDIRECT;
+	exs_write_indirect(e, snd, len, exs_imm(kind, len));
 	stream_commit(e, snd, len);
 }
 
@@ -116,6 +130,8 @@ static bool stream_data(struct exs_engine *e, u32 max, struct exs_tx *tx)
 
 	if (!snd || !stream_has_room(e) || !exs_credit_for_data(e))
 		return false;
+	if (e->held.count && stream_has_ring(e) && exs_policy_leaves(e))
+		exs_held_forget(e);
 	if (e->held.count)
 		stream_begin_direct(e, snd);
 	else
@@ -123,11 +139,16 @@ static bool stream_data(struct exs_engine *e, u32 max, struct exs_tx *tx)
 	return exs_write_next(e, max, tx);
 }
 
-/* Rule 1. */
+/* Rules 1 and 11. */
 static bool stream_tx_request(struct exs_engine *e, struct exs_tx *tx)
 {
-	if (e->ring_requested || e->held.count || !exs_snd_next(e))
+	if (!exs_snd_next(e))
 		return false;
+	if (!e->ring_requested && e->held.count && !exs_policy_wants_ring(e))
+		return false;
+	if (e->ring_requested && !(e->ps & 1 && exs_policy_asks(e)))
+		return false;
+	e->policy.asked_at = e->policy.now;
 	e->ring_requested = true;
 	return exs_tx_message(e, tx, EXS_MSG_REQUEST);
 }
@@ -150,6 +171,7 @@ static int stream_rx_ring(struct exs_engine *e, const struct exs_msg *msg,
 	memcpy(e->ring_segs, msg->segs, msg->nsegs * sizeof(*msg->segs));
 	e->ring_nsegs = msg->nsegs;
 	e->peer_ring = msg->b;
+	exs_policy_ring(e);
 	e->space = msg->b;
 	return 0;
 }
@@ -172,10 +194,12 @@ static int stream_open_phase(struct exs_engine *e, const struct exs_msg *msg, u3
 	if (in_flight && exs_rule(POSITION)) {
 		/* Without the rule: the next advert of the phase is taken. */
 		e->ps = exs_rule(WHOLE_PHASE) ? msg->a + 1 : msg->a;
+		exs_policy_missed(e);
 		return stream_drop_advert(e, space);
 	}
 	e->ps = msg->a;
 	e->stats.phases++;
+	exs_policy_opened(e);
 	return exs_held_push(e, msg);
 }
 
@@ -233,21 +257,9 @@ static bool stream_advertisable(const struct exs_engine *e,
 	return rcv->flags & EXS_RCV_DIRECT && exs_rcv_can_advertise(rcv);
 }
 
-/* Rule 7a. */
-static bool nothing_to_advertise(const struct exs_engine *e)
-{
-	const struct exs_rcv *head = exs_rcv_head(e);
-
-	if (!exs_rule(SPACE_ALONE))
-		return false;
-	return !head || (exs_rule(SPACE_HEAD) && !stream_advertisable(e, head));
-}
-
 static bool stream_tx_space(struct exs_engine *e, struct exs_tx *tx)
 {
-	if (e->freed < space_batch(e) || e->fin_rcvd)
-		return false;
-	if (exs_rule(SPACE_HOLD) && !nothing_to_advertise(e))
+	if (e->freed < space_batch(e) || e->fin_rcvd || !exs_rule(SPACE_ALONE))
 		return false;
 	exs_tx_message(e, tx, EXS_MSG_SPACE);
 	tx->msg.c = e->freed;
@@ -255,14 +267,10 @@ static bool stream_tx_space(struct exs_engine *e, struct exs_tx *tx)
 	return true;
 }
 
-/* Rule 7b and 7c. */
-static u32 space_with_advert(struct exs_engine *e, bool first)
+/* Rule 2: whether to open a phase. */
+static bool stream_opens(const struct exs_engine *e)
 {
-	u32 space = 0;
-
-	if (e->direct_seen || (first && e->freed == e->ring))
-		swap(space, e->freed);
-	return space;
+	return e->advert_asked || exs_policy_guesses(e);
 }
 
 /* Rule 2. */
@@ -271,7 +279,7 @@ static bool stream_tx_advert(struct exs_engine *e, struct exs_tx *tx)
 	struct exs_rcv *rcv;
 	bool first = e->pr & 1;
 
-	if (e->fin_rcvd || (e->used && exs_rule(EMPTY_RING)))
+	if (e->fin_rcvd || (e->used && exs_rule(EMPTY_RING)) || (first && !stream_opens(e)))
 		return false;
 	rcv = exs_rcv_next_advert(e);
 	if (!rcv)
@@ -280,14 +288,15 @@ static bool stream_tx_advert(struct exs_engine *e, struct exs_tx *tx)
 	exs_rcv_advertise(e, rcv, tx);
 	if (first) {
 		e->pr++;
-		e->direct_seen = false;
+		e->advert_asked = false;
 		tx->msg.flags |= EXS_MSG_F_FIRST;
 		tx->msg.b = e->rp;
 	}
 	if (rcv->flags & EXS_RCV_WAITALL)
 		tx->msg.flags |= EXS_MSG_F_WAITALL;
 	tx->msg.a = e->pr;
-	tx->msg.c = space_with_advert(e, first);
+	tx->msg.c = e->freed;
+	e->freed = 0;
 	return true;
 }
 
@@ -304,7 +313,7 @@ static int stream_rx_direct(struct exs_engine *e, u32 len)
 		return -EPROTO;
 
 	e->rp += len;
-	e->direct_seen = true;
+	e->policy.used++;
 	rcv->filled += len;
 	if (!(rcv->flags & EXS_RCV_WAITALL) || rcv->filled == rcv->len) {
 		exs_rcv_end(e, rcv, 0);
@@ -327,13 +336,15 @@ static u32 ring_end(const struct exs_engine *e)
 }
 
 /* Rule 6. */
-static int stream_rx_indirect(struct exs_engine *e, u32 len)
+static int stream_rx_indirect(struct exs_engine *e, u32 len, bool more)
 {
 	if (len > e->ring - e->used - e->freed || len > e->ring - ring_end(e))
 		return -EPROTO;
 
 	e->used += len;
 	e->rp += len;
+	e->advert_asked = false;
+	exs_policy_indirect(e, more);
 	if (!(e->pr & 1))
 		e->pr++;
 	if (exs_rule(INDIRECT_VOIDS))
@@ -350,7 +361,8 @@ static int stream_rx_imm(struct exs_engine *e, u32 kind, u32 len)
 	case EXS_IMM_DIRECT:
 		return stream_rx_direct(e, len);
 	case EXS_IMM_INDIRECT:
-		return stream_rx_indirect(e, len);
+	case EXS_IMM_MORE:
+		return stream_rx_indirect(e, len, kind == EXS_IMM_MORE);
 	default:
 		return -EPROTO;
 	}
@@ -374,12 +386,15 @@ static int stream_rx_answer(struct exs_engine *e, const struct exs_msg *msg,
 	return 0;
 }
 
-/* Rule 1. */
+/* Rules 1 and 11. */
 static int stream_rx_request(struct exs_engine *e, const struct exs_msg *msg,
 			     struct exs_rcv **rcv)
 {
-	if (e->ring_asked || e->fin_rcvd || msg->a || msg->b)
+	if (e->fin_rcvd || msg->a || msg->b)
 		return -EPROTO;
+	e->advert_asked = true;
+	if (e->ring_asked)
+		return 0;
 	e->ring_asked = true;
 	e->ring_wanted = !e->ring;
 	e->ring_due = e->ring;

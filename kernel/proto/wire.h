@@ -161,6 +161,7 @@ enum exs_imm_kind {
 	EXS_IMM_DIRECT		= 0,	/* into the head advert             */
 	EXS_IMM_INDIRECT	= 1,	/* into the ring                    */
 	EXS_IMM_TRUNCATED	= 2,	/* direct; the message was longer   */
+	EXS_IMM_MORE		= 2,	/* stream: into the ring, and more will follow at once */
 	EXS_IMM_CREDITED	= 3,	/* the mark                         */
 };
 

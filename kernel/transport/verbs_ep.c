@@ -11,6 +11,7 @@
  */
 #include <linux/slab.h>
 
+#include "compat/compat.h"
 #include "core/stats.h"
 #include "verbs_internal.h"
 
@@ -283,7 +284,7 @@ static const struct exs_verbs_queue {
 	 * There is one item per connection, and its rounds are bounded: so one at a time
 	 * on a processor, where the event came or EXS_SO_CPU says, and not before programs.
 	 */
-	{ &exs_verbs_cq_wq, "exs_cq", 0, 0 },
+	{ &exs_verbs_cq_wq, "exs_cq", WQ_PERCPU, 0 },
 };
 
 static void exs_verbs_free_queues(void)

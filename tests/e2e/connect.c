@@ -426,7 +426,7 @@ static void many_server(void)
 }
 
 static const struct e2e_case cases[] = {
-	{ "both", both, .on = ON_ALL6 },
+	{ "both", both, .on = ON_ALL6 | ON_FACES },
 	{ "connect_refused", connect_refused, .on = ON_ALL6 },
 	{ "connect_wrong", connect_wrong, .on = ON_BOTH },
 	{ "connect_many", connect_many, .on = ON_BOTH },
@@ -435,7 +435,7 @@ static const struct e2e_case cases[] = {
 	{ "connect_given_up", connect_given_up, .on = ON_BOTH, .needs = NEEDS_ONE },
 	{ "connect_queue_deleted", connect_queue_deleted, .on = ON_BOTH, .needs = NEEDS_ONE },
 	{ "connect_times_out", connect_times_out, .on = ON_BOTH, .needs = NEEDS_ONE },
-	{ "accept_address", accept_address, .on = ON_ALL6 },
+	{ "accept_address", accept_address, .on = ON_ALL6 | ON_FACES },
 	{ "accept_flags", accept_flags, .on = ON_BOTH },
 	{ "accept_ready", accept_ready, .on = ON_BOTH },
 	{ "accept_wrong", accept_wrong, .on = ON_BOTH },

@@ -633,7 +633,7 @@ static void close_while_blocked(void)
 	must_be(b.got, 1);
 }
 
-#define CALLS (ON_BOTH | ON_TCP)
+#define CALLS (ON_BOTH | ON_TCP | ON_INET)
 
 struct held_reader { int fd; struct held_page page; };
 
@@ -688,27 +688,27 @@ static void error_queue(void)
 
 static const struct e2e_case cases[] = {
 	{ "reader_behind", reader_behind, .on = ON_STREAM },
-	{ "error_queue", error_queue, .on = ON_BOTH | ON_TCP },
-	{ "send_and_recv", send_and_recv, .on = ON_ALL6 | ON_TCP },
+	{ "error_queue", error_queue, .on = ON_BOTH | ON_TCP | ON_INET },
+	{ "send_and_recv", send_and_recv, .on = ON_ALL6 | ON_TCP | ON_FACES },
 	{ "read_and_write", read_and_write, .on = CALLS },
 	{ "messages", messages, .on = CALLS },
-	{ "send_nothing", send_nothing, .on = ON_STREAM | ON_TCP },
+	{ "send_nothing", send_nothing, .on = ON_STREAM | ON_TCP | ON_INET },
 	{ "would_block", would_block, .on = CALLS },
 	{ "times_out", times_out, .on = CALLS },
 	{ "interrupted", interrupted, .on = CALLS },
 	{ "restarted", restarted, .on = CALLS },
 	{ "bad_pointers", bad_pointers, .on = CALLS },
 	{ "not_connected", not_connected, .on = CALLS },
-	{ "peek", peek, .on = ON_STREAM | ON_TCP },
-	{ "waitall", waitall, .on = ON_STREAM | ON_TCP },
-	{ "recv_in_parts", recv_in_parts, .on = ON_STREAM | ON_TCP },
-	{ "both_directions", both_directions, .on = ON_ALL6 | ON_TCP },
-	{ "transfer", NULL, transfer_client, transfer_server, .on = ON_ALL6 | ON_TCP },
+	{ "peek", peek, .on = ON_STREAM | ON_TCP | ON_INET },
+	{ "waitall", waitall, .on = ON_STREAM | ON_TCP | ON_INET },
+	{ "recv_in_parts", recv_in_parts, .on = ON_STREAM | ON_TCP | ON_INET },
+	{ "both_directions", both_directions, .on = ON_ALL6 | ON_TCP | ON_FACES },
+	{ "transfer", NULL, transfer_client, transfer_server, .on = ON_ALL6 | ON_TCP | ON_FACES },
 	{ "ping_pong", ping_pong, .on = CALLS },
 	{ "fill_and_drain", fill_and_drain, .on = CALLS },
 	{ "blocked_sender", blocked_sender, .on = CALLS },
 	{ "half_close", half_close, .on = CALLS },
-	{ "pipe_signal", pipe_signal, .on = ON_STREAM | ON_TCP },
+	{ "pipe_signal", pipe_signal, .on = ON_STREAM | ON_TCP | ON_INET },
 	{ "shutdown_read", shutdown_read, .on = CALLS },
 	{ "shutdown_wrong", shutdown_wrong, .on = CALLS },
 	{ "shutdown_wakes_reader", shutdown_wakes_reader, .on = CALLS },
@@ -718,7 +718,7 @@ static const struct e2e_case cases[] = {
 	{ "linger_zero", linger_zero, .on = CALLS },
 	{ "linger_waits", linger_waits, .on = CALLS },
 	{ "so_error_once", so_error_once, .on = CALLS },
-	{ "reset_while_sending", reset_while_sending, .on = ON_STREAM | ON_TCP },
+	{ "reset_while_sending", reset_while_sending, .on = ON_STREAM | ON_TCP | ON_INET },
 	{ "close_while_blocked", close_while_blocked, .on = CALLS },
 	{}
 };

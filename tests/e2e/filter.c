@@ -199,6 +199,30 @@ static void shown_as_tcp(void)
 	leave_group();
 }
 
+/* Names, too: the service has PORT, whatever port it really has. */
+static void names_changed(void)
+{
+	const struct bpf_insn program[] = {
+		SET(BPF_REG_3, htons(PORT)),
+		STORE(user_port, BPF_REG_3),
+		SET(BPF_REG_0, 1),
+		RETURN,
+	};
+	union address to, name, peer;
+	int l = listener(1), c, s;
+
+	to = name_of(l);
+	attach(program, ARRAY_SIZE(program), side(BPF_CGROUP_INET4_GETSOCKNAME, BPF_CGROUP_INET6_GETSOCKNAME));
+	c = new_socket();
+	must(connect(c, &to.sa, address_len(&to)));
+	s = must(accept(l, NULL, NULL));
+	name = name_of(c);
+	peer = peer_of(s);
+	must_be(port_of(&name), PORT);
+	check(port_of(&peer) != PORT, "a program for own names changes others");
+	leave_group();
+}
+
 /* The socket's cgroup counts, not the caller's. */
 static void of_the_socket(void)
 {
@@ -212,12 +236,13 @@ static void of_the_socket(void)
 }
 
 static const struct e2e_case cases[] = {
-	{ "connect_forbidden", connect_forbidden, .on = ON_ALL6 | ON_TCP, .needs = NEEDS_ONE },
-	{ "connect_redirected", connect_redirected, .on = ON_ALL6 | ON_TCP, .needs = NEEDS_ONE },
-	{ "bind_forbidden", bind_forbidden, .on = ON_ALL6 | ON_TCP, .needs = NEEDS_ONE },
-	{ "bind_redirected", bind_redirected, .on = ON_ALL6 | ON_TCP, .needs = NEEDS_ONE },
-	{ "shown_as_tcp", shown_as_tcp, .on = ON_STREAM6 | ON_TCP, .needs = NEEDS_ONE },
-	{ "of_the_socket", of_the_socket, .on = ON_STREAM | ON_TCP, .needs = NEEDS_ONE },
+	{ "connect_forbidden", connect_forbidden, .on = ON_ALL6 | ON_TCP | ON_FACES, .needs = NEEDS_ONE },
+	{ "connect_redirected", connect_redirected, .on = ON_ALL6 | ON_TCP | ON_FACES, .needs = NEEDS_ONE },
+	{ "bind_forbidden", bind_forbidden, .on = ON_ALL6 | ON_TCP | ON_FACES, .needs = NEEDS_ONE },
+	{ "bind_redirected", bind_redirected, .on = ON_ALL6 | ON_TCP | ON_FACES, .needs = NEEDS_ONE },
+	{ "shown_as_tcp", shown_as_tcp, .on = ON_STREAM6 | ON_TCP | ON_INET, .needs = NEEDS_ONE },
+	{ "names_changed", names_changed, .on = ON_STREAM | ON_TCP | ON_FACES, .needs = NEEDS_ONE },
+	{ "of_the_socket", of_the_socket, .on = ON_STREAM | ON_TCP | ON_INET, .needs = NEEDS_ONE },
 	{}
 };
 

@@ -738,8 +738,9 @@ static void not_accepted(bool credentials)
 
 	flow_open(&f, &kind_un_stream, 1000);
 	f.p.c = kind_socket(&kind_un_stream);
-	must(connect(f.p.c, &a.sa, len));
+	/* Taken over when the connection is accepted; by newer kernels when it is made. */
 	set_int(l, SOL_SOCKET, SO_PASSCRED, credentials);
+	must(connect(f.p.c, &a.sa, len));
 	set(&f, 0, 0, 1000, 0);
 	start(&f, 0, 1);
 	wait_delta("foreign_backoffs", 2);

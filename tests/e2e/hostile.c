@@ -542,11 +542,24 @@ static void two_ends(void)
 	twice(&fin, &fin, "FIN twice");
 }
 
-static void two_requests(void)
+/* Whoever asks again and again for an advert, without a byte to send, hurts nobody. */
+static void many_requests(void)
 {
-	struct message request = { .type = REQUEST };
+	struct message request = { .type = REQUEST }, fin = { .type = FIN };
+	struct scene s;
+	char byte;
+	int i;
 
-	twice(&request, &request, "REQUEST twice");
+	scene_open(&s);
+	attach(&s);
+	for (i = 0; i < 5; i++)
+		raw_say(&s.r, &request);
+	raw_say(&s.r, &fin);
+	wait_io(s.fd, POLLIN);
+	must_be(recv(s.fd, &byte, 1, 0), 0);
+	must_be(so_error(s.fd), 0);
+	neighbour_lives(&s);
+	detach(&s);
 }
 
 /* A message that is announced and never comes is nothing that poll() speaks of. */
@@ -1252,7 +1265,7 @@ static const struct e2e_case cases[] = {
 	{ "bad_order_seqpacket", bad_order_seqpacket, .on = ON_SEQ, .needs = NEEDS_ONE },
 	{ "two_ends", two_ends, .on = ON_PEERS, .needs = NEEDS_ONE },
 	{ "announces_only", announces_only, .on = ON_SEQ, .needs = NEEDS_ONE },
-	{ "two_requests", two_requests, .on = ON_STREAM, .needs = NEEDS_ONE },
+	{ "many_requests", many_requests, .on = ON_STREAM, .needs = NEEDS_ONE },
 	{ "data_after_end", data_after_end, .on = ON_PEERS, .needs = NEEDS_ONE },
 	{ "request_after_end", request_after_end, .on = ON_PEERS, .needs = NEEDS_ONE },
 	{ "too_many_adverts", too_many_adverts, .on = ON_PEERS, .needs = NEEDS_ONE },

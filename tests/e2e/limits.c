@@ -202,21 +202,6 @@ static void containers_of_root(void)
 
 /* -- network namespaces */
 
-static long counter_here(const char *name)
-{
-	char want[64], line[128];
-	FILE *f = fopen("/proc/thread-self/net/exs", "re");
-	long value = -1;
-
-	check(f, "no /proc/net/exs: %s", errno_name(errno));
-	snprintf(want, sizeof(want), "%s ", name);
-	while (fgets(line, sizeof(line), f))
-		if (!strncmp(line, want, strlen(want)))
-			value = atol(line + strlen(want));
-	fclose(f);
-	return value;
-}
-
 static void other_network(void *arg)
 {
 	exs_qhandle_t q;

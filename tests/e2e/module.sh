@@ -96,11 +96,36 @@ case_number_wrong()
 	reload
 }
 
+case_other_protocol()
+{
+	reload protocol=257
+	must python3 -c 'import socket; socket.socket(socket.AF_INET6, socket.SOCK_STREAM, 257)'
+	must_end 1 python3 -c 'import socket; socket.socket(socket.AF_INET, socket.SOCK_STREAM, 261)'
+	reload protocol=0
+	must_end 1 python3 -c 'import socket; socket.socket(socket.AF_INET, socket.SOCK_STREAM, 261)'
+	must "$TESTS/sockets" create@stream
+}
+
+# RAW, SMC, MPTCP and what is no protocol.
+case_protocol_wrong()
+{
+	local number
+
+	must unload
+	for number in -1 6 255 256 262 263 1000; do
+		must_end 1 insmod "$MODULE" "protocol=$number"
+		loaded && fail "loaded with protocol=$number"
+	done
+	reload
+	must "$TESTS/sockets" create@inet
+}
+
 # An unprivileged socket() must not load code.
 case_no_autoload()
 {
 	must unload
 	must_end 1 python3 -c 'import socket; socket.socket(25, socket.SOCK_STREAM)'
+	must_end 1 python3 -c 'import socket; socket.socket(socket.AF_INET, socket.SOCK_STREAM, 261)'
 	loaded && fail "socket() loaded the module"
 	must_end 1 exs-cp /etc/hostname 10.77.0.1
 	case $OUT in

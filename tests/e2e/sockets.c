@@ -3,6 +3,7 @@
 #include "lib/e2e.h"
 
 #include <fcntl.h>
+#include <linux/exs.h>
 #include <linux/sockios.h>
 #include <poll.h>
 #include <stdio.h>
@@ -35,7 +36,7 @@ static void create(void)
 
 static void create_flags(void)
 {
-	int fd = must(socket(e2e.family, e2e.type | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
+	int fd = must(socket(e2e.family, e2e.type | SOCK_NONBLOCK | SOCK_CLOEXEC, e2e.protocol));
 
 	check(fcntl(fd, F_GETFL) & O_NONBLOCK, "SOCK_NONBLOCK had no effect");
 	check(fcntl(fd, F_GETFD) & FD_CLOEXEC, "SOCK_CLOEXEC had no effect");
@@ -59,7 +60,7 @@ static void create_pair(void)
 {
 	int fds[2];
 
-	must_fail(socketpair(e2e.family, e2e.type, 0, fds), EOPNOTSUPP);
+	must_fail(socketpair(e2e.family, e2e.type, e2e.protocol, fds), EOPNOTSUPP);
 }
 
 /* -- bind(2) */
@@ -672,6 +673,41 @@ static void unknown_option(void)
 	must_fail(setsockopt(fd, SOL_SOCKET, 9999, &value, sizeof(value)), ENOPROTOOPT);
 }
 
+/* What a socket of AF_INET or AF_INET6 shows, and those that it accepts. */
+static void inet_face(void)
+{
+	union address other = address_from(e2e.domain == AF_INET ? AF_INET6 : AF_INET,
+					   e2e.domain == AF_INET ? "fd77::1" : "10.77.0.1", 0);
+	int fd = new_socket(), one = 1, l = listener(1), fds[3] = { l };
+	struct pair p;
+	size_t i;
+
+	must_fail(bind(fd, &other.sa, address_len(&other)), EAFNOSUPPORT);
+	must_fail(connect(fd, &other.sa, address_len(&other)), EAFNOSUPPORT);
+	if (e2e.domain == AF_INET)
+		must_fail(setsockopt(fd, SOL_IPV6, IPV6_V6ONLY, &one, sizeof(one)), ENOPROTOOPT);
+	pair_from(&p, l);
+	fds[1] = p.c;
+	fds[2] = p.s;
+	for (i = 0; i < ARRAY_SIZE(fds); i++) {
+		must_be(get_int(fds[i], SO_DOMAIN), e2e.domain);
+		must_be(get_int(fds[i], SO_TYPE), SOCK_STREAM);
+		must_be(get_int(fds[i], SO_PROTOCOL), EXS_PROTOCOL_DEFAULT);
+	}
+}
+
+/* Whoever names no protocol gets what he got before. */
+static void inet_wildcard(void)
+{
+	must_be(get_int(must(socket(e2e.domain, SOCK_STREAM, 0)), SO_PROTOCOL), IPPROTO_TCP);
+	must_fail(socket(e2e.domain, SOCK_SEQPACKET, 0), ESOCKTNOSUPPORT);
+	must_fail(socket(e2e.domain, SOCK_SEQPACKET, EXS_PROTOCOL_DEFAULT), ESOCKTNOSUPPORT);
+	must_fail(socket(e2e.domain, SOCK_DGRAM, EXS_PROTOCOL_DEFAULT), EPROTONOSUPPORT);
+	write_sysctl("enabled", 0);
+	must_fail(socket(e2e.domain, SOCK_STREAM, EXS_PROTOCOL_DEFAULT), EPROTONOSUPPORT);
+	must_be(delta("reject_disabled"), 1);
+}
+
 /* A socket that speaks IPv6 accepts sockets that do. */
 static void mapped_address(void)
 {
@@ -690,51 +726,53 @@ static void mapped_address(void)
 }
 
 static const struct e2e_case cases[] = {
-	{ "mapped_address", mapped_address, .on = ON_STREAM | ON_TCP6, .needs = NEEDS_ONE },
-	{ "create", create, .on = ON_BOTH | ON_TCP },
-	{ "create_flags", create_flags, .on = ON_BOTH | ON_TCP },
+	{ "mapped_address", mapped_address, .on = ON_STREAM | ON_TCP6 | ON_INET6, .needs = NEEDS_ONE },
+	{ "inet_face", inet_face, .on = ON_FACES, .needs = NEEDS_ONE },
+	{ "inet_wildcard", inet_wildcard, .on = ON_FACES, .needs = NEEDS_ONE },
+	{ "create", create, .on = ON_BOTH | ON_TCP | ON_INET },
+	{ "create_flags", create_flags, .on = ON_BOTH | ON_TCP | ON_INET },
 	{ "create_wrong_type", create_wrong_type, .on = ON_STREAM },
-	{ "create_wrong_protocol", create_wrong_protocol, .on = ON_BOTH | ON_TCP },
-	{ "create_pair", create_pair, .on = ON_BOTH | ON_TCP },
-	{ "bind_port0", bind_port0, .on = ON_ALL6 | ON_TCP | ON_TCP6 },
-	{ "bind_in_use", bind_in_use, .on = ON_ALL6 | ON_TCP },
-	{ "bind_in_use_any", bind_in_use_any, .on = ON_ALL6 | ON_TCP },
-	{ "bind_again_after_connection", bind_again_after_connection, .on = ON_BOTH | ON_TCP },
-	{ "bind_not_available", bind_not_available, .on = ON_STREAM | ON_STREAM6 | ON_TCP | ON_TCP6 },
-	{ "bind_twice", bind_twice, .on = ON_BOTH | ON_TCP },
-	{ "bind_wrong_address", bind_wrong_address, .on = ON_STREAM | ON_STREAM6 | ON_TCP6 },
-	{ "bind_privileged", bind_privileged, .on = ON_STREAM | ON_STREAM6 | ON_TCP },
-	{ "bind_wildcard", bind_wildcard, .on = ON_ALL6 | ON_TCP | ON_TCP6 },
-	{ "names", names, .on = ON_ALL6 | ON_TCP | ON_TCP6 },
-	{ "names_unconnected", names_unconnected, .on = ON_BOTH | ON_TCP },
-	{ "names_truncated", names_truncated, .on = ON_STREAM | ON_STREAM6 | ON_TCP },
-	{ "connect_from_bound", connect_from_bound, .on = ON_ALL6 | ON_TCP },
-	{ "listen_unbound", listen_unbound, .on = ON_BOTH | ON_TCP },
-	{ "listen_again", listen_again, .on = ON_BOTH | ON_TCP },
-	{ "listen_connected", listen_connected, .on = ON_BOTH | ON_TCP },
-	{ "connect_listening", connect_listening, .on = ON_BOTH | ON_TCP },
-	{ "accept_wrong_state", accept_wrong_state, .on = ON_BOTH | ON_TCP },
-	{ "accept_nonblock", accept_nonblock, .on = ON_BOTH | ON_TCP },
-	{ "accept_flags", accept_flags, .on = ON_BOTH | ON_TCP },
-	{ "accept_times_out", accept_times_out, .on = ON_BOTH | ON_TCP },
-	{ "accept_interrupted", accept_interrupted, .on = ON_BOTH | ON_TCP },
-	{ "accept_blocking", accept_blocking, .on = ON_BOTH | ON_TCP },
-	{ "accept_in_order", accept_in_order, .on = ON_BOTH | ON_TCP },
-	{ "listener_closed_pending", listener_closed_pending, .on = ON_BOTH | ON_TCP },
-	{ "connect_blocking", connect_blocking, .on = ON_ALL6 | ON_TCP | ON_TCP6 },
-	{ "connect_nonblock", connect_nonblock, .on = ON_ALL6 | ON_TCP },
-	{ "connect_connected", connect_connected, .on = ON_BOTH | ON_TCP },
-	{ "connect_refused", connect_refused, .on = ON_ALL6 | ON_TCP },
-	{ "connect_refused_nonblock", connect_refused_nonblock, .on = ON_ALL6 | ON_TCP },
-	{ "connect_after_refused", connect_after_refused, .on = ON_BOTH | ON_TCP },
-	{ "connect_no_route", connect_no_route, .on = ON_STREAM | ON_STREAM6 | ON_TCP | ON_TCP6 },
+	{ "create_wrong_protocol", create_wrong_protocol, .on = ON_BOTH | ON_TCP | ON_INET },
+	{ "create_pair", create_pair, .on = ON_BOTH | ON_TCP | ON_INET },
+	{ "bind_port0", bind_port0, .on = ON_ALL6 | ON_TCP | ON_TCP6 | ON_FACES },
+	{ "bind_in_use", bind_in_use, .on = ON_ALL6 | ON_TCP | ON_FACES },
+	{ "bind_in_use_any", bind_in_use_any, .on = ON_ALL6 | ON_TCP | ON_FACES },
+	{ "bind_again_after_connection", bind_again_after_connection, .on = ON_BOTH | ON_TCP | ON_INET },
+	{ "bind_not_available", bind_not_available, .on = ON_STREAM | ON_STREAM6 | ON_TCP | ON_TCP6 | ON_FACES },
+	{ "bind_twice", bind_twice, .on = ON_BOTH | ON_TCP | ON_INET },
+	{ "bind_wrong_address", bind_wrong_address, .on = ON_STREAM | ON_STREAM6 | ON_TCP6 | ON_INET6 },
+	{ "bind_privileged", bind_privileged, .on = ON_STREAM | ON_STREAM6 | ON_TCP | ON_FACES },
+	{ "bind_wildcard", bind_wildcard, .on = ON_ALL6 | ON_TCP | ON_TCP6 | ON_FACES },
+	{ "names", names, .on = ON_ALL6 | ON_TCP | ON_TCP6 | ON_FACES },
+	{ "names_unconnected", names_unconnected, .on = ON_BOTH | ON_TCP | ON_INET },
+	{ "names_truncated", names_truncated, .on = ON_STREAM | ON_STREAM6 | ON_TCP | ON_FACES },
+	{ "connect_from_bound", connect_from_bound, .on = ON_ALL6 | ON_TCP | ON_FACES },
+	{ "listen_unbound", listen_unbound, .on = ON_BOTH | ON_TCP | ON_INET },
+	{ "listen_again", listen_again, .on = ON_BOTH | ON_TCP | ON_INET },
+	{ "listen_connected", listen_connected, .on = ON_BOTH | ON_TCP | ON_INET },
+	{ "connect_listening", connect_listening, .on = ON_BOTH | ON_TCP | ON_INET },
+	{ "accept_wrong_state", accept_wrong_state, .on = ON_BOTH | ON_TCP | ON_INET },
+	{ "accept_nonblock", accept_nonblock, .on = ON_BOTH | ON_TCP | ON_INET },
+	{ "accept_flags", accept_flags, .on = ON_BOTH | ON_TCP | ON_INET },
+	{ "accept_times_out", accept_times_out, .on = ON_BOTH | ON_TCP | ON_INET },
+	{ "accept_interrupted", accept_interrupted, .on = ON_BOTH | ON_TCP | ON_INET },
+	{ "accept_blocking", accept_blocking, .on = ON_BOTH | ON_TCP | ON_INET },
+	{ "accept_in_order", accept_in_order, .on = ON_BOTH | ON_TCP | ON_INET },
+	{ "listener_closed_pending", listener_closed_pending, .on = ON_BOTH | ON_TCP | ON_INET },
+	{ "connect_blocking", connect_blocking, .on = ON_ALL6 | ON_TCP | ON_TCP6 | ON_FACES },
+	{ "connect_nonblock", connect_nonblock, .on = ON_ALL6 | ON_TCP | ON_FACES },
+	{ "connect_connected", connect_connected, .on = ON_BOTH | ON_TCP | ON_INET },
+	{ "connect_refused", connect_refused, .on = ON_ALL6 | ON_TCP | ON_FACES },
+	{ "connect_refused_nonblock", connect_refused_nonblock, .on = ON_ALL6 | ON_TCP | ON_FACES },
+	{ "connect_after_refused", connect_after_refused, .on = ON_BOTH | ON_TCP | ON_INET },
+	{ "connect_no_route", connect_no_route, .on = ON_STREAM | ON_STREAM6 | ON_TCP | ON_TCP6 | ON_FACES },
 	{ "connect_ports_taken", connect_ports_taken, .on = ON_BOTH },
-	{ "connect_wrong_address", connect_wrong_address, .on = ON_STREAM | ON_STREAM6 | ON_TCP },
-	{ "connect_then_close", connect_then_close, .on = ON_BOTH | ON_TCP },
+	{ "connect_wrong_address", connect_wrong_address, .on = ON_STREAM | ON_STREAM6 | ON_TCP | ON_FACES },
+	{ "connect_then_close", connect_then_close, .on = ON_BOTH | ON_TCP | ON_INET },
 	{ "connect_other_type", connect_other_type, .on = ON_BOTH },
-	{ "connect_itself_many", connect_itself_many, .on = ON_BOTH | ON_TCP },
+	{ "connect_itself_many", connect_itself_many, .on = ON_BOTH | ON_TCP | ON_INET },
 	{ "backlog_refused", backlog_refused, .on = ON_BOTH },
-	{ "unknown_option", unknown_option, .on = ON_STREAM | ON_TCP },
+	{ "unknown_option", unknown_option, .on = ON_STREAM | ON_TCP | ON_INET },
 	{}
 };
 

@@ -887,11 +887,11 @@ static void shared_queue(void)
 }
 
 static const struct e2e_case cases[] = {
-	{ "registered_receive_first", registered_receive_first, .on = ON_ALL6 },
+	{ "registered_receive_first", registered_receive_first, .on = ON_ALL6 | ON_FACES },
 	{ "registered_send_first", registered_send_first, .on = ON_BOTH },
 	{ "unregistered_receive_first", unregistered_receive_first, .on = ON_BOTH },
 	{ "unregistered_send_first", unregistered_send_first, .on = ON_BOTH },
-	{ "direct", direct, .on = ON_BOTH },
+	{ "direct", direct, .on = ON_BOTH | ON_INET },
 	{ "indirect", indirect, .on = ON_STREAM },
 	{ "plain_is_indirect", plain_is_indirect, .on = ON_STREAM },
 	{ "eager", eager, .on = ON_SEQ },
@@ -907,7 +907,7 @@ static const struct e2e_case cases[] = {
 	{ "socket_closed", socket_closed, .on = ON_BOTH },
 	{ "closed_with_sends", closed_with_sends, .on = ON_BOTH },
 	{ "peer_closed", peer_closed, .on = ON_BOTH },
-	{ "taker_leaves", NULL, taker_leaves, all_taken, .on = ON_ALL6 },
+	{ "taker_leaves", NULL, taker_leaves, all_taken, .on = ON_ALL6 | ON_FACES },
 	{ "peer_reset", peer_reset, .on = ON_BOTH },
 	{ "peer_reset_sends", peer_reset_sends, .on = ON_BOTH },
 	{ "bad_flags", bad_flags, .on = ON_BOTH },

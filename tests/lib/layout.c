@@ -21,7 +21,7 @@ AT(exs_ioc_probe, features, 16);
 AT(exs_ioc_probe, ops, 24);
 AT(exs_ioc_probe, plain_ops, 32);
 AT(exs_ioc_probe, sqe_flags, 40);
-AT(exs_ioc_probe, pad, 44);
+AT(exs_ioc_probe, protocol, 44);
 
 SIZE(exs_ioc_qcreate, 24);
 AT(exs_ioc_qcreate, size, 0);

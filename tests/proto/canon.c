@@ -37,6 +37,14 @@ static void pack_seg(const struct side *owner, const struct exs_seg *seg)
 	pack(region ? (u8)(owner->recv[region - 1].gen - seg->key) : 0);
 }
 
+/* MORE is a hint, and nothing in the model depends on it. */
+static u32 kind_of(u32 imm)
+{
+	u32 kind = exs_imm_kind(imm);
+
+	return !scenario.seqpacket && kind == EXS_IMM_MORE ? EXS_IMM_INDIRECT : kind;
+}
+
 /* Phases count from the receiver's, so that what matters is the distance. */
 static void pack_item(const struct side *s, const struct side *o, const struct item *it)
 {
@@ -48,6 +56,8 @@ static void pack_item(const struct side *s, const struct side *o, const struct i
 		else if (it->type == EXS_MSG_ANSWER)
 			a -= (o->e.pr & ~1u) - 64;
 	}
+	if (it->write)
+		a = exs_imm(kind_of(a), exs_imm_len(a));
 	pack(it->write | it->last << 1 | it->invalidate << 2 | it->nsegs << 3);
 	pack(it->type);
 	pack(it->flags);
@@ -91,7 +101,8 @@ static void pack_sender(const struct side *s, const struct side *o)
 	pack(e->space);
 	pack(e->ring_pos);
 	pack((e->peer_ring != 0) | e->fin_wanted << 1 | e->fin_sent << 2 |
-	     e->ring_requested << 3 | e->answer_due << 4 | e->write.cancelled << 5);
+	     e->ring_requested << 3 | e->answer_due << 4 | e->write.cancelled << 5 |
+	     e->policy.asking << 6);
 	pack(e->answer_due ? e->answer_phase - phase : 0);
 	pack(e->request_len);
 	pack_held(s, o);
@@ -102,7 +113,7 @@ static void pack_sender(const struct side *s, const struct side *o)
 	pack(1 + world_send_index(s, e->write.snd));
 	pack(e->write.len);
 	pack(e->write.done);
-	pack(e->write.imm >> 30);
+	pack(kind_of(e->write.imm));
 	if (e->write.nsegs)
 		pack_seg(o, &e->write.segs[0]);
 }
@@ -118,7 +129,7 @@ static void pack_receiver(const struct side *s)
 	pack(e->read_pos);
 	pack(e->adverts_out);
 	pack(e->cancels);
-	pack((e->ring != 0) | e->revoke_out << 1 | e->direct_seen << 2 | e->fin_rcvd << 3 |
+	pack((e->ring != 0) | e->revoke_out << 1 | e->advert_asked << 2 | e->fin_rcvd << 3 |
 	     e->ring_asked << 4 | e->ring_due << 5 | e->announced << 6 |
 	     e->ring_wanted << 7);
 	pack(e->revoke_out ? e->revoke_phase - (e->pr & ~1u) + 64 : 0);
@@ -163,7 +174,7 @@ static void pack_side(const struct side *s, const struct side *o)
 	pack(s->landed);
 	pack(s->got);
 	pack(s->copying ? 1 + s->copy.len : 0);
-	pack(s->race);
+	pack(s->nchoices);
 	pack(s->nkept);
 	for (i = 0; i < s->nkept; i++)
 		pack(s->kept[i]);

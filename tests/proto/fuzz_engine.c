@@ -399,7 +399,7 @@ static bool rx_write(void)
 	if (exs_engine_rx_imm(&f.e, imm))
 		return false;
 	f.peer_owes -= min_t(u32, f.peer_owes, exs_imm_credits(imm));
-	if (kind == EXS_IMM_INDIRECT) {
+	if (kind == EXS_IMM_INDIRECT || (f.stream && kind == EXS_IMM_MORE)) {
 		MUST(f.stream && len && len <= room);
 		return true;
 	}

@@ -82,12 +82,19 @@ static inline bool passes(struct exs_engine *from, struct exs_engine *to, u8 typ
 }
 
 /* The next thing is a WRITE of @len bytes of that kind; hand it over. */
+static inline u32 kind_of(u32 imm, bool stream)
+{
+	u32 kind = exs_imm_kind(imm);
+
+	return stream && kind == EXS_IMM_MORE ? EXS_IMM_INDIRECT : kind;
+}
+
 static inline bool writes(struct exs_engine *from, struct exs_engine *to,
 			  enum exs_imm_kind kind, u32 len)
 {
 	if (!next(from) || tx.kind != EXS_TX_WRITE || !tx.last)
 		return false;
-	return exs_imm_kind(tx.imm) == (u32)kind && exs_imm_len(tx.imm) == len && !hand(to);
+	return kind_of(tx.imm, from->ops == &exs_stream_ops) == (u32)kind && exs_imm_len(tx.imm) == len && !hand(to);
 }
 
 /* The receiver's ring is drained into its receives. */

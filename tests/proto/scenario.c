@@ -57,6 +57,23 @@ static bool parse_size(struct side_plan *plan, const char **s)
 	return true;
 }
 
+/* Letters of what the policy does; "-" for nothing. */
+static bool parse_choice(struct side_plan *plan, const char **s)
+{
+	static const char letters[] = "WALG-";
+	static const u32 bits[] = { EXS_CHOICE_WAIT, EXS_CHOICE_ASK, EXS_CHOICE_LEAVE,
+				    EXS_CHOICE_GUESS, 0 };
+	const char *letter;
+	u32 choice = 0;
+
+	if (plan->nchoices >= OPS_MAX)
+		return false;
+	for (; **s && (letter = strchr(letters, **s)); (*s)++)
+		choice |= bits[letter - letters];
+	plan->choice[plan->nchoices++] = choice;
+	return !**s || **s == ',' || **s == ' ';
+}
+
 static bool parse_list(struct side_plan *plan, const char **s,
 		       bool (*one)(struct side_plan *plan, const char **s))
 {
@@ -87,6 +104,8 @@ static bool parse_side(struct side_plan *plan, const char **s)
 		return parse_list(plan, s, parse_recv);
 	if (starts(s, "credits="))
 		return parse_list(plan, s, parse_size);
+	if (starts(s, "choices="))
+		return parse_list(plan, s, parse_choice);
 	if (starts(s, "cancel="))
 		plan->cancels = strtoul(*s, (char **)s, 10);
 	else if (starts(s, "unsend="))
@@ -139,7 +158,7 @@ static bool parse_word(struct scenario *sc, const char **s)
 /*
  * Words: seqpacket, prompt, slowcopy, confirm, invalidate, ring=, credits=, space=, eager=,
  * channel=, piece=, adverts=; of side a or b: a.send=1,2 a.recv=D2,NW3 a.cancel=1
- * a.unsend=1 a.credits=6,4 a.fin.
+ * a.unsend=1 a.credits=6,4 a.choices=WA,G a.fin.
  */
 int scenario_parse(struct scenario *sc, const char *text)
 {

@@ -111,15 +111,23 @@ static u64 total[4];
 static bool run(u64 seed)
 {
 	step_t steps[STEPS_MAX];
-	u32 n, internal, i;
+	u32 n, internal, i, patience = 0;
 
 	state = seed * 0x9e3779b97f4a7c15ull + 1;
 	random_scenario();
+	world_now = 1;
 	world_start();
 	for (;;) {
 		n = world_steps(steps, &internal);
-		if (quiet(steps, n) || world_bad[0])
-			break;
+		world_now += rnd(1u << rnd(20));
+		if (quiet(steps, n) || world_bad[0]) {
+			/* Nothing waits for ever. */
+			if (world_bad[0] || patience++ > 3)
+				break;
+			world_wait(1ull << 42);
+			continue;
+		}
+		patience = 0;
 		/* Programs are sometimes much slower than the network. */
 		if (internal && rnd(4))
 			n = internal;

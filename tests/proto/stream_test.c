@@ -106,14 +106,23 @@ static void test_switch_and_back(void)
 	recv_on(&b, &rcv[0], 8, EXS_RCV_DIRECT | EXS_RCV_WAITALL);
 	EXPECT(!next(&b));	/* not while the ring holds bytes */
 	EXPECT(copies(&b) == 4 && rcv[0].filled == 4);
+	/* Space that is worth it goes back alone, the rest with the advert. */
+	EXPECT(passes(&b, &a, EXS_MSG_SPACE) && tx.msg.c == 5 && a.space == 16);
 	EXPECT(passes(&b, &a, EXS_MSG_ADVERT));
 	EXPECT(tx.msg.flags == (EXS_MSG_F_FIRST | EXS_MSG_F_WAITALL) && tx.msg.b == 5);
 	EXPECT(tx.msg.segs[0].addr == 8004 && !tx.msg.c);
 	send_on(&a, &snd[1], 4);
 	EXPECT(writes(&a, &b, EXS_IMM_DIRECT, 4));
 	EXPECT(exs_engine_next_rcv_done(&b) == &rcv[0]);
-	/* After a DIRECT the space goes back. */
-	EXPECT(passes(&b, &a, EXS_MSG_SPACE) && tx.msg.c == 5 && a.space == 16);
+}
+
+static int send_raw(struct exs_engine *e, u8 type, u32 x, u32 y, u32 z)
+{
+	static struct exs_msg msg;
+
+	msg = (struct exs_msg){ .type = type, .a = x, .b = y, .c = z, .nsegs = 1 };
+	msg.segs[0].len = 8;
+	return exs_engine_rx_msg(e, &msg, &eager_rcv);
 }
 
 /* Advert and INDIRECT cross: the whole phase is void. */
@@ -131,6 +140,8 @@ static void test_crossing(void)
 	tx = late;
 	EXPECT(!hand(&a) && a.stats.adverts_dropped == 1 && !a.held.count);
 	EXPECT(copies(&b) == 2 && exs_engine_next_rcv_done(&b) == &rcv[0]);
+	/* It does not guess again at once; who asks gets one. */
+	EXPECT(!next(&b) && !send_raw(&b, EXS_MSG_REQUEST, 0, 0, 0));
 	EXPECT(passes(&b, &a, EXS_MSG_ADVERT) && tx.rcv == &rcv[1]);
 	EXPECT(tx.msg.flags & EXS_MSG_F_FIRST && a.held.count == 1);
 }
@@ -305,15 +316,6 @@ static void test_fail_mid_transfer(void)
 	EXPECT(!exs_engine_next_snd_done(&a) && !next(&a));
 }
 
-static int send_raw(struct exs_engine *e, u8 type, u32 x, u32 y, u32 z)
-{
-	static struct exs_msg msg;
-
-	msg = (struct exs_msg){ .type = type, .a = x, .b = y, .c = z, .nsegs = 1 };
-	msg.segs[0].len = 8;
-	return exs_engine_rx_msg(e, &msg, &eager_rcv);
-}
-
 static void test_violations(void)
 {
 	start();
@@ -331,7 +333,7 @@ static void test_violations(void)
 	EXPECT(send_raw(&a, EXS_MSG_REVOKE, 0, 0, 0) == -EPROTO);
 	start_ring(8);
 	EXPECT(send_raw(&a, EXS_MSG_RING, 0, 8, 0) == -EPROTO);	/* twice */
-	EXPECT(send_raw(&b, EXS_MSG_REQUEST, 0, 0, 0) == -EPROTO);
+	EXPECT(send_raw(&b, EXS_MSG_REQUEST, 0, 1, 0) == -EPROTO);
 	/* Eight bytes, contiguous, from offset 1: seven at most. */
 	EXPECT(exs_engine_rx_imm(&b, exs_imm(EXS_IMM_INDIRECT, 8)) == -EPROTO);
 	EXPECT(!send_raw(&b, EXS_MSG_FIN, 0, 0, 0));

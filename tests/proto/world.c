@@ -9,6 +9,7 @@ char world_bad[160];
 bool world_idle;
 bool world_compare_phase;
 bool world_wire;
+u64 world_now;
 
 static struct exs_tx tx;	/* large; one at a time */
 static struct exs_msg msg;
@@ -215,7 +216,7 @@ enum step_kind {
 	/* from here on: what must happen in the end */
 	STEP_INTERNAL,
 	STEP_TX = STEP_INTERNAL, STEP_DELIVER, STEP_REPOST, STEP_COPY, STEP_COPIED,
-	STEP_READ, STEP_RING,
+	STEP_READ, STEP_RING, STEP_CHOOSE,
 };
 
 static const char * const step_names[] = {
@@ -223,7 +224,7 @@ static const char * const step_names[] = {
 	[STEP_UNSEND] = "unsend", [STEP_SHUTDOWN] = "shutdown",
 	[STEP_READ_KEPT] = "read-kept", [STEP_LEAVE] = "leave", [STEP_RESIZE] = "resize", [STEP_TX] = "tx",
 	[STEP_DELIVER] = "deliver", [STEP_REPOST] = "repost", [STEP_COPY] = "copy",
-	[STEP_COPIED] = "copied", [STEP_READ] = "read", [STEP_RING] = "ring",
+	[STEP_COPIED] = "copied", [STEP_READ] = "read", [STEP_RING] = "ring", [STEP_CHOOSE] = "choose",
 };
 
 #define STEP(kind, side, arg) ((kind) << 16 | (side) << 8 | (arg))
@@ -502,13 +503,6 @@ static int arrive(struct side *o, const struct item *it)
 	return err;
 }
 
-/* Rule 7: with a receive advertised, the ring is not a way past it for ever. */
-static void check_race(struct side *o, u32 len)
-{
-	CHECK(len <= o->race, "the sender races into the ring past every advert");
-	o->race -= min(len, o->race);
-}
-
 /* The key of the receive that the transfer went into, which is over with it. */
 static void invalidated(struct side *o, u32 i)
 {
@@ -517,27 +511,27 @@ static void invalidated(struct side *o, u32 i)
 	o->recv[i].dead = true;
 }
 
+static bool is_indirect(u32 imm)
+{
+	return !scenario.seqpacket && exs_imm_kind(imm) != EXS_IMM_DIRECT;
+}
+
 static int arrive_write(struct side *o, const struct item *it)
 {
 	u32 len = exs_imm_len(it->a);
-	bool indirect = exs_imm_kind(it->a) == EXS_IMM_INDIRECT;
+	bool indirect = is_indirect(it->a);
 	int err;
 
 	land(o, it);
 	if (!it->last || world_bad[0])
 		return 0;
 	CHECK(len == o->landed, "immediate of %u bytes after %u", len, o->landed);
-	if (indirect) {
-		check_race(o, len);
-		if (world_compare_phase && it->b != (o->e.pr | 1))
-			return -EPROTO;
-	}
+	if (indirect && world_compare_phase && it->b != (o->e.pr | 1))
+		return -EPROTO;
 	o->landed = 0;
 	err = exs_engine_rx_imm(&o->e, it->a);
 	if (it->invalidate)
 		invalidated(o, (it->segs[0].addr >> REGION_SHIFT) - 1);
-	if (!indirect)
-		o->race = o->e.ring - o->e.used;
 	return err;
 }
 
@@ -561,7 +555,6 @@ static void do_deliver(struct side *s)
 static void do_ring(struct side *s)
 {
 	exs_engine_ring_ready(&s->e, scenario.ring);
-	s->race = scenario.ring;
 }
 
 /* What is owed to the peer, is under way to it, and it has: all there is. */
@@ -606,7 +599,7 @@ static u32 space_in_flight(const struct side *s, const struct side *o)
 	}
 	if (scenario.seqpacket)
 		return n;
-	if (w->snd && exs_imm_kind(w->imm) == EXS_IMM_INDIRECT)
+	if (w->snd && is_indirect(w->imm))
 		n += w->len - w->done;
 	return n + (o->landed_in_ring ? o->landed : 0);
 }
@@ -623,15 +616,6 @@ static void check_space(const struct side *s, const struct side *o)
 		if (!o->out[i].write)
 			n += o->out[i].c;
 	CHECK(n == total, "space: %u of %u", n, total);
-}
-
-/* Where the present phase has no advert to race past, the count begins anew. */
-static void renew_race(struct side *s, bool cancelled)
-{
-	const struct exs_rcv *head = exs_rcv_head(&s->e);
-
-	if (cancelled || !head || !(head->flags & EXS_RCV_DIRECT))
-		s->race = s->e.ring - s->e.used;
 }
 
 static void step_side(struct side *s, const struct side_plan *plan, step_t step)
@@ -668,7 +652,41 @@ static void step_side(struct side *s, const struct side_plan *plan, step_t step)
 		return do_read(s, step & 255);
 	case STEP_RING:
 		return do_ring(s);
+	case STEP_CHOOSE:
+		s->e.policy.choice = plan->choice[s->nchoices++];
+		return;
 	}
+}
+
+static void tick(void)
+{
+	u32 i;
+
+	for (i = 0; i < 2 && world_now; i++)
+		exs_engine_clock(&world.side[i].e, world_now, world.side[i].nout);
+}
+
+/* What the owner of an engine does after each step. */
+static void run_sides(void)
+{
+	u32 i;
+
+	for (i = 0; i < 2; i++) {
+		struct side *s = &world.side[i];
+
+		take_done(s);
+		while (scenario.prompt_tx && !world_bad[0] && do_tx(s))
+			;
+		take_done(s);
+	}
+}
+
+/* So much time passes. */
+void world_wait(u64 ns)
+{
+	world_now += ns;
+	tick();
+	run_sides();
 }
 
 bool world_do(step_t step)
@@ -677,16 +695,9 @@ bool world_do(step_t step)
 
 	world_bad[0] = 0;
 	world_idle = false;
+	tick();
 	step_side(&world.side[side], &scenario.side[side], step);
-	for (i = 0; i < 2; i++) {
-		struct side *s = &world.side[i];
-
-		take_done(s);
-		renew_race(s, i == side && step >> 16 == STEP_CANCEL);
-		while (scenario.prompt_tx && !world_bad[0] && do_tx(s))
-			;
-		take_done(s);
-	}
+	run_sides();
 	for (i = 0; i < 2 && !world_bad[0]; i++) {
 		check_credits(&world.side[i], &world.side[!i]);
 		check_space(&world.side[i], &world.side[!i]);
@@ -760,6 +771,8 @@ static void internal_steps(struct step_list *l, u32 i)
 		add(l, STEP_REPOST, i, 0);
 	if (s->e.ring_wanted)
 		add(l, STEP_RING, i, 0);
+	if (s->nchoices < scenario.side[i].nchoices)
+		add(l, STEP_CHOOSE, i, 0);
 	if (s->copying)
 		add(l, STEP_COPIED, i, 0);
 	else if (head && head->flags & EXS_RCV_READER)
@@ -847,6 +860,7 @@ void world_start(void)
 		e->rp = START_POSITION;
 		if (scenario.seqpacket)
 			continue;
+		e->policy.choice = EXS_CHOICE_GUESS;
 		e->ps = START_PHASE;
 		e->pr = START_PHASE;
 	}

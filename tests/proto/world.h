@@ -47,6 +47,7 @@ struct side_plan {
 	u32 cancels;		/* of receives, at most                    */
 	u32 send_cancels;
 	u32 nsizes, size[OPS_MAX]; /* numbers of credits to have, in this order */
+	u32 nchoices, choice[OPS_MAX]; /* the policy's, EXS_CHOICE_*, in this order */
 	bool fin;		/* may shut down after its last send       */
 };
 
@@ -95,7 +96,7 @@ struct side {
 	struct send_op send[OPS_MAX];
 	struct recv_op recv[OPS_MAX];
 	u32 nsends, nrecvs;	/* submitted                                */
-	u32 cancels, send_cancels, nsizes;
+	u32 cancels, send_cancels, nsizes, nchoices;
 	bool shut;
 
 	struct item out[CHANNEL_MAX];
@@ -111,7 +112,6 @@ struct side {
 	bool copying;
 	u32 got;		/* as sent, handed to the program           */
 	u32 kept[OPS_MAX], nkept; /* seqpacket: lengths of kept messages    */
-	u32 race;		/* indirect bytes that may yet come         */
 };
 
 struct world {
@@ -124,6 +124,7 @@ extern char world_bad[160];
 extern bool world_idle;			/* the step changed nothing          */
 extern bool world_compare_phase;	/* the one rule that has no code     */
 extern bool world_wire;			/* messages go through the wire format */
+extern u64 world_now;			/* 0: there is no clock                */
 
 typedef u32 step_t;
 
@@ -131,6 +132,7 @@ int scenario_parse(struct scenario *sc, const char *text);
 void world_start(void);
 u32 world_steps(step_t *steps, u32 *internal);
 bool world_do(step_t step);
+void world_wait(u64 ns);
 bool world_quiescent_ok(void);
 bool step_is_tx(step_t step);
 const char *step_name(step_t step);

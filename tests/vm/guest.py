@@ -142,7 +142,7 @@ class Guest:
     def __init__(self, kernel_name, name="one", wire=None, module=True, params="", kind="one", logs=None, memory=None,
                  processors=None):
         self.kernel, self.name = kernel_name, name
-        self.release = kernel(kernel_name, "release")
+        self.release, self.root = kernel(kernel_name, "release"), kernel(kernel_name, "root")
         self.logs = logs or os.path.join(BUILD, "logs")
         self.processors = processors or (1 if wire else 2)
         self.memory = memory or MEMORY["debug" if kernel_name == "debug" else "pair" if wire else "one"]
@@ -170,7 +170,7 @@ class Guest:
         base = self.claim_logs()
         self.console = base + ".console"
         initramfs = os.path.join(BUILD, "vm", f"initramfs-{self.release}-{os.path.basename(base)}")
-        subprocess.run([f"{HERE}/initramfs", self.release, initramfs], check=True)
+        subprocess.run([f"{HERE}/initramfs", self.release, self.root, initramfs], check=True)
         self.agent, agent = socket.socketpair()
         self.monitor, monitor = socket.socketpair()
         fds = [agent.fileno(), monitor.fileno()] + ([wire.fileno()] if wire else [])
@@ -248,12 +248,19 @@ class Guest:
 
     def setup(self, kind):
         """Network and RDMA devices, as tests/vm/setup describes them."""
+        if self.root != "/":
+            self.check(f"ln -s {self.root}/lib/modules/{self.release} /lib/modules/")
         kind = self.name if self.name in ("a", "b") else kind
         if kind != "none":
             self.check(f"tests/vm/setup {kind}", timeout=BOOT_LIMIT)
 
     def load_module(self, params=""):
+        """The log is looked at here: a test's part of it begins when the module is loaded."""
+        mark = self.log_mark()
         self.check(f"insmod build/{self.release}/exs.ko {params}")
+        reports = kernellog.reports(self.log[mark:self.log_mark()])
+        if reports:
+            raise AssertionError(f"{self.name}: loading exs.ko: {reports[0].title}\n{reports[0].text}")
 
     def close(self):
         """Ends the machine; nothing in it is worth a shutdown."""

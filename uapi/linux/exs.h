@@ -27,6 +27,10 @@
 #include <linux/ioctl.h>
 
 #define EXS_FAMILY_DEFAULT	25	/* the module's family= says otherwise */
+/* socket(AF_INET or AF_INET6, SOCK_STREAM, IPPROTO_EXS): the same sockets */
+#define EXS_PROTOCOL_DEFAULT	261	/* the module's protocol= says otherwise */
+#define EXS_PROTOCOL_MIN	257
+#define EXS_PROTOCOL_MAX	261
 #define EXS_ABI_VERSION		1
 #define EXS_SUBMIT_MAX		1024	/* operations in one EXS_IOC_SUBMIT     */
 #define EXS_QUEUE_DEPTH_MAX	(1 << 20)
@@ -78,7 +82,7 @@ struct exs_opt_timeout {
 
 /*
  * EXS_IOC_PROBE, EXS_IOC_QCREATE and EXS_IOC_MREG: on EXS_DEVICE, on any queue, and on
- * any AF_EXS socket.
+ * any socket of AF_EXS or IPPROTO_EXS.
  *
  * The device is there for all, whether or not net.exs.enabled lets anybody make a
  * socket. A program that has a queue needs neither the device nor another descriptor.
@@ -88,14 +92,14 @@ struct exs_opt_timeout {
 /**
  * struct exs_ioc_probe - EXS_IOC_PROBE: what this kernel has
  * @size: of this structure
- * @magic: out: EXS_PROBE_MAGIC; only AF_EXS answers with it
+ * @magic: out: EXS_PROBE_MAGIC; no other module answers with it
  * @abi: out: EXS_ABI_VERSION
  * @family: out: the number of AF_EXS
  * @features: out: EXS_FEATURE_*
  * @ops: out: bit 1 << n: operation n of enum exs_op_code, on AF_EXS sockets
  * @plain_ops: out: likewise, on ordinary sockets
  * @sqe_flags: out: flags of struct exs_sqe
- * @pad: out: 0
+ * @protocol: out: the number of IPPROTO_EXS, of AF_INET and AF_INET6; 0: there is none
  */
 struct exs_ioc_probe {
 	__u32 size;
@@ -106,7 +110,7 @@ struct exs_ioc_probe {
 	__aligned_u64 ops;
 	__aligned_u64 plain_ops;
 	__u32 sqe_flags;
-	__u32 pad;
+	__u32 protocol;
 };
 #define EXS_PROBE_SIZE_VER0	48
 #define EXS_FEATURE_DEVICE	(1ULL << 0)	/* EXS_DEVICE is there          */

@@ -100,6 +100,18 @@ long counter(const char *name)
 	return value_in(&s, name);
 }
 
+/* Not of a snapshot: the caller may be in any namespace. */
+long counter_here(const char *name)
+{
+	int fd = open("/proc/thread-self/net/exs", O_RDONLY | O_CLOEXEC);
+	struct snapshot s = {};
+
+	check(fd >= 0, "no /proc/net/exs: %s", errno_name(errno));
+	add_counters(&s, fd, true);
+	close(fd);
+	return value_in(&s, name);
+}
+
 long delta(const char *name)
 {
 	return counter(name) - value_in(&mark, name);
@@ -200,6 +212,15 @@ static void write_setting(void *arg)
 	close(fd);
 }
 
+void write_sysctl_here(const char *name, long value)
+{
+	struct setting s = { name, value };
+
+	if (sysctls_changed)
+		*sysctls_changed = true;
+	write_setting(&s);
+}
+
 void write_sysctl(const char *name, long value)
 {
 	struct setting s = { name, value };
@@ -251,8 +272,8 @@ void sysctls_restore(void)
 
 	if (!sysctls_changed || !*sysctls_changed)
 		return;
+	/* Whatever this namespace has: it may have been another's that was changed. */
 	for (i = 0; i < sysctls.count; i++)
-		if (read_sysctl(sysctls.rows[i].name) != sysctls.rows[i].value)
-			write_sysctl(sysctls.rows[i].name, sysctls.rows[i].value);
+		write_sysctl(sysctls.rows[i].name, sysctls.rows[i].value);
 	*sysctls_changed = false;
 }

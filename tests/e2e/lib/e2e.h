@@ -47,6 +47,9 @@
 #define ON_UNIX		0x80	/* AF_UNIX, SOCK_STREAM                         */
 #define ON_UNIX_SEQ	0x100
 #define ON_UNIX_DGRAM	0x200
+#define ON_INET		0x400	/* AF_INET, SOCK_STREAM, IPPROTO_EXS            */
+#define ON_INET6	0x800
+#define ON_FACES	(ON_INET | ON_INET6)
 #define ON_BOTH		(ON_STREAM | ON_SEQ)
 #define ON_ALL6		(ON_STREAM | ON_SEQ | ON_STREAM6 | ON_SEQ6)
 #define ON_EXS		0	/* no variants: AF_EXS, and the case says which */
@@ -66,6 +69,7 @@ struct e2e_case {
 	unsigned int needs;
 	int limit;			/* seconds; 0: LIMIT           */
 	void (*before)(void);		/* first, in the case's process: may skip() */
+	const void *arg;		/* e2e.arg, of cases that share a function */
 };
 
 /* Seconds that anything may take; a failure bound, scaled on debug kernels. */
@@ -76,16 +80,18 @@ enum side { CLIENT, SERVER };
 /* How the present case runs. */
 struct e2e {
 	int family;			/* AF_EXS' number, or AF_INET  */
+	int protocol;			/* of IPPROTO_EXS, or 0 */
 	int type;
 	int domain;			/* of addresses               */
 	bool tcp;
 	bool seq;
 	unsigned int on;		/* the variant: one of ON_*   */
-	const char *topology;		/* one, two, ns               */
+	const char *topology;		/* one, two; two namespaces: ns with siw, wire with rxe */
 	const char *address[2];		/* by enum side               */
 	enum side side;			/* client and server: which     */
 	int control;			/* and the way to the other     */
 	unsigned int seed;
+	const void *arg;		/* the case's                  */
 };
 
 extern struct e2e e2e;
@@ -186,12 +192,14 @@ void interrupt_stop(void);
 
 /* lib/counters.c: /proc/net/exs */
 long counter(const char *name);
+long counter_here(const char *name);	/* of the caller's network namespace only */
 long delta(const char *name);		/* since the case began          */
 void wait_delta(const char *name, long at_least);
 void counters_mark(void);
 bool counters_settled(char *why, size_t size);
 void write_sysctl(const char *name, long value);	/* net.exs.NAME   */
-long read_sysctl(const char *name);
+void write_sysctl_here(const char *name, long value);	/* of the caller's namespace only */
+long read_sysctl(const char *name);	/* of that, too */
 void sysctls_save(void);
 void sysctls_restore(void);
 
@@ -209,7 +217,7 @@ struct pair { int c, s; };
 int exs_family_number(void);
 void enter_side(enum side side);	/* its network namespace         */
 
-/* In the initial one, and with topology "ns" in both sides', if they are others. */
+/* In the initial one, and with topologies "ns" and "wire" in both sides', if they are others. */
 #define NAMESPACES_MAX 3
 void in_each_namespace(void (*fn)(void *), void *arg);
 union address address_of(enum side side, int port);

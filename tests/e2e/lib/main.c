@@ -2,13 +2,15 @@
 /*
  * Runs the cases of a program: see e2e.h.
  *
- *	PROGRAM [--list] [--own] [--topology one|ns] [CASE[@VARIANT] ...]
+ *	PROGRAM [--list] [--own] [--topology one|ns|wire] [CASE[@VARIANT] ...]
  *				also: @VARIANT, and GROUP[@VARIANT] of cases GROUP/...
  *				--own: of the variants only AF_EXS over IPv4
  *	PROGRAM --serve ADDRESS			the servers of the cases, for another machine
  *	PROGRAM --to ADDRESS --from ADDRESS [CASE ...]	the clients
  */
 #include "e2e.h"
+
+#include <linux/exs.h>
 
 #include <fcntl.h>
 #include <getopt.h>
@@ -45,6 +47,8 @@ static const struct variant variants[] = {
 	{ ON_SEQ6,	"seqpacket6",	0,		SOCK_SEQPACKET,	AF_INET6 },
 	{ ON_TCP,	"tcp",		AF_INET,	SOCK_STREAM,	AF_INET },
 	{ ON_TCP6,	"tcp6",		AF_INET6,	SOCK_STREAM,	AF_INET6 },
+	{ ON_INET,	"inet",		AF_INET,	SOCK_STREAM,	AF_INET },
+	{ ON_INET6,	"inet6",	AF_INET6,	SOCK_STREAM,	AF_INET6 },
 	{ ON_UDP,	"udp",		AF_INET,	SOCK_DGRAM,	AF_INET },
 	{ ON_UNIX,	"unix",		AF_UNIX,	SOCK_STREAM,	AF_UNIX },
 	{ ON_UNIX_SEQ,	"unix-seqpacket", AF_UNIX,	SOCK_SEQPACKET,	AF_UNIX },
@@ -59,6 +63,7 @@ static const struct {
 } topologies[] = {
 	{ "one", { { "10.77.0.1", "10.77.0.1" }, { "fd77::1", "fd77::1" } } },
 	{ "ns",  { { "10.78.0.1", "10.78.0.2" }, { "fd78::1", "fd78::2" } } },
+	{ "wire", { { "10.79.0.1", "10.79.0.2" }, { "fd79::1", "fd79::2" } } },
 	{ "two", { { "10.77.1.1", "10.77.1.2" }, { "fd77:1::1", "fd77:1::2" } } },
 };
 
@@ -166,6 +171,7 @@ static void task_start(struct task *task, const struct e2e_case *c, void (*fn)(v
 		close(fds[0]);
 		reason_fd = fds[1];
 		e2e.control = control;
+		e2e.arg = c->arg;
 		set_unbounded(false);
 		if (c->before)
 			c->before();
@@ -266,6 +272,7 @@ static void apply(const struct variant *v)
 	e2e.seq = v->type == SOCK_SEQPACKET;
 	e2e.domain = v->domain;
 	e2e.type = v->type;
+	e2e.protocol = v->bit & (ON_INET | ON_INET6) ? EXS_PROTOCOL_DEFAULT : 0;
 	e2e.family = v->family ? v->family : exs_family_number();
 	for (i = 0; i < ARRAY_SIZE(topologies); i++) {
 		if (strcmp(topologies[i].topology, e2e.topology))
@@ -480,7 +487,7 @@ static int visit(const struct e2e_case *cases, char **names, visit_fn fn)
 			if (own_only && v->bit & ~ON_BOTH)
 				continue;
 			/* siw's ports are TCP's, and sockets in TIME_WAIT have some. */
-			if (v->family && !strcmp(e2e.topology, "ns"))
+			if (v->family && !(v->bit & ON_FACES) && !strcmp(e2e.topology, "ns"))
 				continue;
 			full_name(name, sizeof(name), c, v);
 			if ((to_address && c->run) || !wanted(name, names))
@@ -559,8 +566,8 @@ static const struct option options[] = {
 
 static void usage(const char *name)
 {
-	fprintf(stderr, "usage: %s [--list] [--own] [--topology one|ns] [--serve ADDRESS] [--to ADDRESS] [CASE ...]\n",
-		name);
+	fprintf(stderr, "usage: %s [--list] [--own] [--topology one|ns|wire] [--serve ADDRESS]\n"
+		"\t[--to ADDRESS] [CASE ...]\n", name);
 	exit(2);
 }
 

@@ -61,9 +61,15 @@ static void enter_namespace(const char *name)
 	close(fd);
 }
 
+/* The sides are in namespaces of their own. */
+static bool have_namespaces(void)
+{
+	return !strcmp(e2e.topology, "ns") || !strcmp(e2e.topology, "wire");
+}
+
 void enter_side(enum side side)
 {
-	if (!strcmp(e2e.topology, "ns"))
+	if (have_namespaces())
 		enter_namespace(side_names[side]);
 }
 
@@ -72,7 +78,7 @@ void in_each_namespace(void (*fn)(void *), void *arg)
 	size_t i;
 	int own;
 
-	if (strcmp(e2e.topology, "ns")) {
+	if (!have_namespaces()) {
 		fn(arg);
 		return;
 	}
@@ -158,7 +164,7 @@ union address peer_of(int fd)
 
 int new_socket(void)
 {
-	return must(socket(e2e.family, e2e.type | SOCK_CLOEXEC, 0));
+	return must(socket(e2e.family, e2e.type | SOCK_CLOEXEC, e2e.protocol));
 }
 
 int socket_on(enum side side)

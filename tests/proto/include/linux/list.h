@@ -20,6 +20,11 @@ static inline int list_empty(const struct list_head *head)
 	return head->next == head;
 }
 
+static inline int list_is_singular(const struct list_head *head)
+{
+	return head->next != head && head->next == head->prev;
+}
+
 static inline void list_add_tail(struct list_head *node, struct list_head *head)
 {
 	node->next = head;

@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * IPPROTO_EXS: the same stream sockets as a protocol of AF_INET and AF_INET6.
+ *
+ * inet_create() makes them, and they have what everybody expects of a socket of these
+ * families: a struct inet_sock, addresses of the one family, and the cgroup's BPF programs
+ * for the beginning and the end of a socket. All else is as with AF_EXS.
+ *
+ * There is no SOCK_SEQPACKET: for a program that names no protocol, inet_create() takes the
+ * first of the type, and the last that was registered comes first. So
+ * socket(AF_INET, SOCK_SEQPACKET, 0), which is SCTP's, would become ours. Of SOCK_STREAM
+ * TCP is the first and stays it.
+ */
+#include <linux/bpf-cgroup.h>
+#include <linux/moduleparam.h>
+#include <net/inet_common.h>
+#include <net/ipv6.h>
+#include <net/protocol.h>
+
+#include <linux/exs.h>
+
+#include "../compat/compat.h"
+#include "core.h"
+
+int exs_protocol = EXS_PROTOCOL_DEFAULT;
+module_param_named(protocol, exs_protocol, int, 0444);
+MODULE_PARM_DESC(protocol, "protocol number of AF_INET and AF_INET6, 257 to 261; 0: none");
+
+static struct inet_protosw exs_inet_protosw = {
+	.type	= SOCK_STREAM,
+	.prot	= &exs_proto,
+	.ops	= &exs_ops,
+};
+
+#if IS_ENABLED(CONFIG_IPV6)
+static struct inet_protosw exs_inet6_protosw = {
+	.type	= SOCK_STREAM,
+	.prot	= &exs_proto,
+	.ops	= &exs_ops,
+};
+
+static int exs_inet6_register(void)
+{
+	exs_inet6_protosw.protocol = exs_protocol;
+	return inet6_register_protosw(&exs_inet6_protosw);
+}
+
+static void exs_inet6_unregister(void)
+{
+	inet6_unregister_protosw(&exs_inet6_protosw);
+}
+
+static void exs_inet6_clone(struct sock *child)
+{
+	struct ipv6_pinfo *np = &container_of(exs_sk(child), struct exs_sock6, xs)->np;
+
+	np->hop_limit = -1;
+	np->mcast_hops = IPV6_DEFAULT_MCASTHOPS;
+	inet_sk(child)->pinet6 = np;
+}
+#else
+static int exs_inet6_register(void)
+{
+	return 0;
+}
+
+static void exs_inet6_unregister(void)
+{
+}
+
+static void exs_inet6_clone(struct sock *child)
+{
+}
+#endif
+
+int exs_inet_init(void)
+{
+	int err;
+
+	if (!exs_protocol)
+		return 0;
+	if (exs_protocol < EXS_PROTOCOL_MIN || exs_protocol > EXS_PROTOCOL_MAX) {
+		pr_err("exs: protocol=%d: must be 0 or from %d to %d\n", exs_protocol,
+		       EXS_PROTOCOL_MIN, EXS_PROTOCOL_MAX);
+		return -EPROTONOSUPPORT;
+	}
+	err = exs_inet6_register();
+	if (err) {
+		pr_err("exs: cannot register protocol %d: %d\n", exs_protocol, err);
+		return err;
+	}
+	exs_inet_protosw.protocol = exs_protocol;
+	inet_register_protosw(&exs_inet_protosw);
+	return 0;
+}
+
+void exs_inet_exit(void)
+{
+	if (!exs_protocol)
+		return;
+	inet_unregister_protosw(&exs_inet_protosw);
+	exs_inet6_unregister();
+}
+
+/* inet_create() and inet6_create() have made it. */
+int exs_inet_sock_init(struct sock *sk)
+{
+	struct exs_sock *xs = exs_sk(sk);
+
+	if (!exs_sock_enabled(sock_net(sk)))
+		return -EPROTONOSUPPORT;
+	xs->inet_destruct = sk->sk_destruct;
+	exs_sock_setup(sk, sk->sk_type);
+	if (sk->sk_family == AF_INET6)
+		set_bit(EXS_SK_V6, &xs->flags);
+	if (sk->sk_ipv6only)
+		set_bit(EXS_SK_V6ONLY, &xs->flags);
+	set_bit(SOCK_SUPPORT_ZC, &sk->sk_socket->flags);
+	return 0;
+}
+
+/* sk_common_release() calls it without a look; we have no table of sockets. */
+void exs_inet_unhash(struct sock *sk)
+{
+}
+
+void exs_inet_clone(struct sock *child, const struct sock *sk)
+{
+	child->sk_protocol = sk->sk_protocol;
+	exs_sk(child)->inet_destruct = exs_sk(sk)->inet_destruct;
+	if (sk->sk_family == AF_INET6)
+		exs_inet6_clone(child);
+}
+
+/* BPF programs of the cgroup that hear of the end of sockets: those that heard of its beginning. */
+void exs_inet_released(struct sock *sk)
+{
+	if (sk->sk_family != exs_family && !sk->sk_kern_sock)
+		BPF_CGROUP_RUN_PROG_INET_SOCK_RELEASE(sk);
+}

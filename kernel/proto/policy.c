@@ -1,0 +1,374 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Direct or through the ring: what a stream does where its rules (stream.c) leave it the
+ * choice. Nothing here can break a connection: in the model every choice may be any.
+ *
+ * It is the sender that chooses, by what either way has cost of late: time while sends were
+ * outstanding, for the bytes that went.
+ *
+ *  - In a direct phase that has used all its adverts it waits for the next as long as direct
+ *    transfers have saved since the phase began, compared with the ring, and a sixteenth of
+ *    what the ring would have taken. So a receiver that is a little late does not end the
+ *    phase, one that is often late soon does, and no case is much worse than the ring.
+ *  - What the ring costs is forgotten, and so tried anew, when direct transfers have waited
+ *    much of the time for long.
+ *  - In an indirect phase it stops now and then, and asks for an advert. That costs a round
+ *    trip: it is not done again before that is small against the time in between, and with
+ *    each direct phase that ends early less often.
+ *
+ * The receiver advertises in an indirect phase when it is asked to; and when its ring is
+ * empty it may guess that nothing is under way, as between two requests of a program. A guess
+ * that was wrong costs an advert: after each it lets twice as many transfers pass.
+ */
+#include <linux/math64.h>
+
+#include "private.h"
+
+#define WORTH_ASKING	4096	/* bytes of a send                           */
+#define REST_FACTOR	32	/* how much longer than a stop all else takes */
+#define REST_EXP_MAX	3	/* so many doublings of it                   */
+#define GUESS_EXP_MAX	10
+#define EXPLORE_FACTOR	40
+#define EXPLORE_EXP_MAX	6
+#define LONG_WAIT	2000000	/* ns, or 16 round trips                     */
+#define SMALL		65536	/* bytes of a transfer                       */
+#define TRY_AFTER	(64 << 20) /* bytes of small transfers               */
+#define MEMORY_RINGS	16	/* ... after which they count half           */
+
+/* ---- sender ---- */
+
+static void way_forget(struct exs_way *way)
+{
+	way->ns = 0;
+	way->bytes = 0;
+}
+
+/* Enough to judge by. */
+static bool is_much(const struct exs_engine *e, u64 ns, u64 bytes)
+{
+	if (bytes >= 4 * (u64)e->peer_ring)
+		return true;
+	return bytes && ns >= max(e->policy.took * 16, (u64)LONG_WAIT);
+}
+
+/* Nanoseconds that the ring takes for @bytes; 0 if that is not known. */
+static u64 ring_takes(const struct exs_engine *e, u64 bytes)
+{
+	const struct exs_way *ring = &e->policy.ring;
+
+	if (!is_much(e, ring->ns, ring->bytes) || ring->bytes < 1024)
+		return 0;
+	return div64_u64(ring->ns, ring->bytes >> 10) * bytes >> 10;
+}
+
+/* What is outstanding has its time still to come. */
+static void way_age(const struct exs_engine *e, struct exs_way *way)
+{
+	u64 outstanding = min(e->policy.outstanding, way->bytes);
+
+	if (way->bytes - outstanding < (u64)e->peer_ring * MEMORY_RINGS)
+		return;
+	way->ns /= 2;
+	way->bytes -= (way->bytes - outstanding) / 2;
+}
+
+static struct exs_way *way_now(struct exs_engine *e)
+{
+	return e->ps & 1 ? &e->policy.ring : &e->policy.direct;
+}
+
+static u64 longest_wait(const struct exs_policy *p)
+{
+	return max((u64)LONG_WAIT, 16 * p->round_trip);
+}
+
+/* Whether what passes now is typical: the first ringful goes without waiting for space. */
+static bool is_typical(const struct exs_engine *e)
+{
+	const struct exs_policy *p = &e->policy;
+
+	return !(e->ps & 1) || is_much(e, p->now - p->phase_at, 2 * p->in_phase);
+}
+
+void exs_engine_clock(struct exs_engine *e, u64 now, u64 outstanding)
+{
+	struct exs_policy *p = &e->policy;
+	/* Who stands still for long does so for another reason. */
+	u64 passed = now > p->now ? min(now - p->now, longest_wait(p)) : 0;
+
+	if (p->waits)
+		p->waited += passed;
+	/* While it asks what went before is still under way. */
+	if ((p->asking ? p->outstanding : p->busy) && is_typical(e))
+		way_now(e)->ns += passed;
+	p->now = now;
+	p->outstanding = outstanding;
+	p->busy = outstanding || !list_empty(&e->sends);
+}
+
+/* An early end makes asking rarer. @took: the time that the last question did. */
+static void rest_after(struct exs_policy *p, u64 lasted)
+{
+	if (lasted >= p->took * REST_FACTOR)
+		p->rest_exp = 0;
+	else if (p->rest_exp < REST_EXP_MAX)
+		p->rest_exp++;
+	p->ask_at = p->now + ((p->took + lasted) * REST_FACTOR << p->rest_exp);
+	if (!p->rest_exp)
+		p->ask_at = p->now;
+}
+
+static void no_longer_waits(struct exs_policy *p)
+{
+	p->waits = false;
+	p->asking = false;
+}
+
+void exs_policy_sent(struct exs_engine *e, u32 len)
+{
+	struct exs_policy *p = &e->policy;
+	struct exs_way *way = way_now(e);
+
+	no_longer_waits(p);
+	p->outstanding += p->now ? len : 0;
+	way->bytes += is_typical(e) ? len : 0;
+	p->in_phase += len;
+	way_age(e, way);
+}
+
+/* Whether more than these @len bytes is likely to follow at once. */
+bool exs_policy_more(const struct exs_engine *e, const struct exs_snd *snd, u32 len)
+{
+	return e->policy.outstanding || snd->len - snd->taken > len ||
+	       !list_is_singular(&e->sends);
+}
+
+static void answered(struct exs_policy *p)
+{
+	p->took = p->now - p->asked_at;
+	p->round_trip = p->round_trip ? min(p->round_trip, p->took) : p->took;
+}
+
+/* A direct phase begins: it is judged by itself. */
+void exs_policy_opened(struct exs_engine *e)
+{
+	struct exs_policy *p = &e->policy;
+
+	p->asked_for = p->asking;
+	if (p->asking)
+		answered(p);
+	no_longer_waits(p);
+	way_forget(&p->direct);
+	p->explore_at = p->now + ((p->now - p->phase_at) * EXPLORE_FACTOR << p->explore_exp);
+	p->phase_at = p->now;
+	p->waited = 0;
+	p->in_phase = 0;
+}
+
+/* A direct phase ends. */
+void exs_policy_closed(struct exs_engine *e)
+{
+	struct exs_policy *p = &e->policy;
+
+	if (p->ring.bytes) {
+		rest_after(p, p->now - p->phase_at);
+		p->explore_exp = 0;
+	} else {
+		p->ask_at = p->now;
+		if (p->explore_exp < EXPLORE_EXP_MAX)
+			p->explore_exp++;
+	}
+	p->in_phase = 0;
+	p->phase_at = p->now;
+}
+
+static u64 savings(const struct exs_engine *e)
+{
+	u64 as_ring = ring_takes(e, e->policy.direct.bytes);
+
+	as_ring += as_ring >> 5;
+	return as_ring > e->policy.direct.ns ? as_ring - e->policy.direct.ns : 0;
+}
+
+static bool ring_is_forgotten(const struct exs_engine *e)
+{
+	const struct exs_policy *p = &e->policy;
+	bool small = e->stats.direct_bytes < e->stats.direct_writes * SMALL;
+
+	return p->now > p->explore_at &&
+	       ((small && p->in_phase >> p->explore_exp >= TRY_AFTER) ||
+		p->waited > (p->now - p->phase_at) >> 4);
+}
+
+/* Transfers that are small, and many: the ring may be cheaper, though nothing waits. */
+static bool would_try_ring(const struct exs_engine *e)
+{
+	const struct exs_engine_stats *st = &e->stats;
+
+	return !e->policy.ring.bytes && st->direct_bytes < st->direct_writes * SMALL &&
+	       e->policy.in_phase >> e->policy.explore_exp >= TRY_AFTER;
+}
+
+bool exs_policy_wants_ring(const struct exs_engine *e)
+{
+	bool chosen;
+
+	if (exs_chosen(e, EXS_CHOICE_ASK, &chosen))
+		return false;
+	return would_try_ring(e);
+}
+
+bool exs_policy_leaves(struct exs_engine *e)
+{
+	const struct exs_policy *p = &e->policy;
+	bool chosen;
+
+	if (exs_chosen(e, EXS_CHOICE_LEAVE, &chosen))
+		return chosen;
+	if (ring_is_forgotten(e))
+		way_forget(&e->policy.ring);
+	if (!p->ring.bytes)
+		return would_try_ring(e);
+	return p->in_phase >= (u64)e->peer_ring * MEMORY_RINGS && !savings(e);
+}
+
+/* A phase that was asked for shows what it is worth with the second advert. */
+static u64 grace(const struct exs_policy *p)
+{
+	return p->asked_for && !p->waited ? 2 * p->took : 0;
+}
+
+static bool waits_in_phase(struct exs_engine *e)
+{
+	struct exs_policy *p = &e->policy;
+
+	if (!p->waits) {
+		if (ring_is_forgotten(e))
+			way_forget(&p->ring);
+		p->waits = true;
+		p->wait_until = p->now + min(max(savings(e), grace(p)), longest_wait(p));
+	}
+	return p->now < p->wait_until;
+}
+
+/* Better known the closer it is. */
+static bool ring_is_known(const struct exs_engine *e)
+{
+	const struct exs_policy *p = &e->policy;
+	u64 as_ring = ring_takes(e, p->direct.bytes);
+
+	if (!as_ring || as_ring > 2 * p->direct.ns)
+		return ring_takes(e, e->peer_ring);
+	return is_much(e, p->ring.ns / 4, p->ring.bytes / 2);
+}
+
+/* Whether to stop and ask. */
+static bool would_ask(const struct exs_engine *e)
+{
+	const struct exs_policy *p = &e->policy;
+	const struct exs_snd *snd = exs_snd_next(e);
+
+	return p->now >= p->ask_at && snd->len - snd->taken >= WORTH_ASKING &&
+	       (p->outstanding || snd->taken || !list_is_singular(&e->sends)) &&
+	       ring_is_known(e);
+}
+
+/* Twice as long with each question that had no answer, and then from the beginning. */
+static u64 patience(struct exs_engine *e)
+{
+	struct exs_policy *p = &e->policy;
+	u64 first = 2 * max(p->round_trip, ring_takes(e, e->peer_ring)) << p->patience_exp;
+
+	if (first < longest_wait(p))
+		return first;
+	p->patience_exp = 0;
+	return longest_wait(p);
+}
+
+/* In an indirect phase, with something to send. */
+bool exs_policy_asks(struct exs_engine *e)
+{
+	struct exs_policy *p = &e->policy;
+	bool chosen;
+
+	if (exs_chosen(e, EXS_CHOICE_ASK, &chosen))
+		return chosen && !p->asking && (p->asking = true);
+	if (p->asking || !would_ask(e))
+		return false;
+	p->asking = true;
+	p->wait_until = p->now + patience(e);
+	return true;
+}
+
+static bool waits_for_answer(struct exs_engine *e)
+{
+	struct exs_policy *p = &e->policy;
+
+	if (!p->asking || p->now < p->wait_until)
+		return p->asking;
+	p->took = p->now - p->asked_at;
+	p->ask_at = p->now + REST_FACTOR * p->took;
+	p->patience_exp++;
+	p->asking = false;
+	return false;
+}
+
+bool exs_policy_waits(struct exs_engine *e)
+{
+	bool chosen;
+
+	if (exs_chosen(e, EXS_CHOICE_WAIT, &chosen))
+		return chosen;
+	return e->ps & 1 ? waits_for_answer(e) : waits_in_phase(e);
+}
+
+/* The peer has answered the first question. */
+void exs_policy_ring(struct exs_engine *e)
+{
+	answered(&e->policy);
+}
+
+/* A first advert came too late: the next will not be here soon. */
+void exs_policy_missed(struct exs_engine *e)
+{
+	e->policy.waits = true;
+	e->policy.wait_until = 0;
+}
+
+u64 exs_engine_alarm(const struct exs_engine *e)
+{
+	const struct exs_policy *p = &e->policy;
+
+	if ((!p->waits && !p->asking) || e->held.count || !exs_snd_next(e))
+		return 0;
+	return p->wait_until > p->now ? p->wait_until : 0;
+}
+
+/* ---- receiver ---- */
+
+bool exs_policy_guesses(const struct exs_engine *e)
+{
+	bool chosen;
+
+	if (exs_chosen(e, EXS_CHOICE_GUESS, &chosen))
+		return chosen;
+	return !e->policy.more && !e->policy.guess_after;
+}
+
+/* Before it voids the adverts that are out. */
+void exs_policy_indirect(struct exs_engine *e, bool more)
+{
+	struct exs_policy *p = &e->policy;
+
+	p->more = more;
+	if (p->guess_after)
+		p->guess_after--;
+	if (e->pr & 1)
+		return;
+	if (p->used >= e->adverts_out * 8)
+		p->guess_exp = 0;
+	else if (p->guess_exp < GUESS_EXP_MAX)
+		p->guess_exp++;
+	p->guess_after = p->guess_exp ? 1u << p->guess_exp : 0;
+	p->used = 0;
+}

@@ -1,0 +1,131 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-2.0
+"""Programs that know nothing of EXS, for run.sh.
+
+    run_peer.py get URL                         prints what is there
+    run_peer.py asyncio-server HOST PORT        sends back what comes
+    run_peer.py asyncio-clients HOST PORT N     so many at the same time, each with a megabyte
+    run_peer.py loopback | loopback6            a server and a client on it
+    run_peer.py keeps HOST                      options, flags and epoll of a socket outlast connect()
+"""
+import asyncio
+import fcntl
+import os
+import select
+import shutil
+import socket
+import sys
+import urllib.request
+
+BYTES = 1 << 20
+
+
+def get(url):
+    with urllib.request.urlopen(url) as response:
+        shutil.copyfileobj(response, sys.stdout.buffer)
+
+
+async def echo(reader, writer):
+    while data := await reader.read(1 << 16):
+        writer.write(data)
+        await writer.drain()
+    writer.close()
+
+
+async def serve(host, port):
+    server = await asyncio.start_server(echo, host, port)
+    print("Serving", flush=True)
+    await server.serve_forever()
+
+
+async def client(host, port):
+    reader, writer = await asyncio.open_connection(host, port)
+    data = os.urandom(BYTES)
+
+    async def send():
+        writer.write(data)
+        await writer.drain()
+        writer.write_eof()
+
+    back, _ = await asyncio.gather(reader.read(-1), send())
+    assert back == data, f"{len(back)} bytes came back"
+    writer.close()
+
+
+async def clients(host, port, number):
+    await asyncio.gather(*(client(host, port) for _ in range(number)))
+
+
+def loopback(family, host):
+    with socket.socket(family, socket.SOCK_STREAM) as listener, socket.socket(family, socket.SOCK_STREAM) as one:
+        listener.bind((host, 0))
+        port = listener.getsockname()[1]
+        listener.listen()
+        assert listener.getsockname()[1] == port
+        one.connect((host, port))
+        other, _ = listener.accept()
+        with other:
+            one.sendall(b"hello")
+            assert other.recv(5, socket.MSG_WAITALL) == b"hello"
+
+
+SETTINGS = [
+    (socket.SOL_SOCKET, socket.SO_REUSEADDR, 1),
+    (socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1),
+    (socket.IPPROTO_TCP, socket.TCP_NODELAY, 1),
+    (socket.IPPROTO_TCP, socket.TCP_KEEPIDLE, 77),
+]
+
+
+def read_settings(sock):
+    return [sock.getsockopt(level, name) != 0 for level, name, _ in SETTINGS] + [
+        sock.getsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF), sock.getsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF), sock.getsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE), sock.getsockname(),
+        sock.getsockopt(socket.SOL_SOCKET, socket.SO_LINGER, 8),
+        fcntl.fcntl(sock, fcntl.F_GETFL), fcntl.fcntl(sock, fcntl.F_GETFD)]
+
+
+def keeps(host):
+    """The listener is of the other kind at first, and is exchanged in turn: it is bound as it was."""
+    listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+    listener.bind((host, 7061))
+    listener.listen()
+    assert listener.getsockname() == (host, 7061)
+    sock = socket.socket(socket.AF_INET, socket.SOCK_STREAM | socket.SOCK_NONBLOCK)
+    for setting in SETTINGS:
+        sock.setsockopt(*setting)
+    sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\1\0\0\0\5\0\0\0")
+    sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 100000)
+    sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 50000)
+    sock.bind((host, 7062))
+    protocol = sock.getsockopt(socket.SOL_SOCKET, socket.SO_PROTOCOL)
+    before = read_settings(sock)
+    poll = select.epoll()
+    poll.register(sock, select.EPOLLOUT | select.EPOLLIN | select.EPOLLET)
+    poll.poll(0)
+    sock.connect_ex((host, 7063))
+    assert sock.getsockopt(socket.SOL_SOCKET, socket.SO_PROTOCOL) != protocol, "it is what it was"
+    after = read_settings(sock)
+    assert before == after, f"{before} became {after}"
+    events = poll.poll(10)
+    assert events and events[0][0] == sock.fileno(), f"{events}: nobody listened there"
+
+
+def main(args):
+    match args:
+        case ["get", url]:
+            get(url)
+        case ["asyncio-server", host, port]:
+            asyncio.run(serve(host, int(port)))
+        case ["asyncio-clients", host, port, number]:
+            asyncio.run(clients(host, int(port), int(number)))
+        case ["loopback"]:
+            loopback(socket.AF_INET, "127.0.0.1")
+        case ["loopback6"]:
+            loopback(socket.AF_INET6, "::1")
+        case ["keeps", host]:
+            keeps(host)
+        case _:
+            sys.exit(__doc__)
+
+
+main(sys.argv[1:])

@@ -1,0 +1,243 @@
+// SPDX-License-Identifier: MIT
+/*
+ * Whole cgroups: a BPF program decides which protocol a socket gets. It stays until it
+ * is taken away, because its link has a name in the BPF file system.
+ */
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <limits.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/statfs.h>
+#include <unistd.h>
+
+#include <linux/bpf.h>
+#include <linux/magic.h>
+
+#include "run.h"
+#include "say.h"
+
+#define PINS		"/sys/fs/bpf"
+#define PREFIX		"exs-run-"
+#define HOOK		"update_socket_protocol"
+
+/* Names of links: that of a cgroup has its number, as its path may go. */
+static bool pin_name(const char *cgroup, char *name, size_t room)
+{
+	struct statfs fs;
+	struct stat st;
+
+	if (!cgroup) {
+		snprintf(name, room, PINS "/" PREFIX "system");
+		return true;
+	}
+	if (statfs(cgroup, &fs) || stat(cgroup, &st)) {
+		say_errno("%s", cgroup);
+		return false;
+	}
+	if (fs.f_type != CGROUP2_SUPER_MAGIC || !S_ISDIR(st.st_mode)) {
+		say("%s: not a cgroup (of version 2)", cgroup);
+		return false;
+	}
+	snprintf(name, room, PINS "/" PREFIX "cgroup-%ju", (uintmax_t)st.st_ino);
+	return true;
+}
+
+static bool check_pins(void)
+{
+	struct statfs fs;
+
+	if (!statfs(PINS, &fs) && fs.f_type == BPF_FS_MAGIC)
+		return true;
+	say(PINS " is no BPF file system: mount -t bpf none " PINS);
+	return false;
+}
+
+/* Protocols of SOCK_STREAM: the second of the kernel's array of lists. */
+static uint64_t stream_list(uint64_t array)
+{
+	return array ? array + SOCK_STREAM * 2 * sizeof(void *) : 0;
+}
+
+static bool find_lists(struct program *p)
+{
+	FILE *f = fopen("/proc/kallsyms", "re");
+	char line[512], name[128];
+	uint64_t addr;
+
+	while (f && fgets(line, sizeof(line), f)) {
+		if (sscanf(line, "%" SCNx64 " %*c %127s", &addr, name) != 2)
+			continue;
+		if (!strcmp(name, "inetsw"))
+			p->lists[0] = stream_list(addr);
+		else if (!strcmp(name, "inetsw6"))
+			p->lists[1] = stream_list(addr);
+	}
+	if (f)
+		fclose(f);
+	if (!p->lists[0])
+		say("/proc/kallsyms does not say where the kernel's list of protocols is: that needs CAP_SYSLOG");
+	return p->lists[0];
+}
+
+static bool find_hook(struct program *p)
+{
+	p->function = btf_function(HOOK);
+	if (p->function < 0)
+		say_errno("the kernel does not describe itself: /sys/kernel/btf/vmlinux");
+	else if (!p->function)
+		say("this kernel has no " HOOK ": whole cgroups need Linux 6.6 or later (with CONFIG_MPTCP)");
+	return p->function > 0;
+}
+
+/* A map of one cgroup. */
+static int map_cgroup(const char *cgroup)
+{
+	union bpf_attr attr = {
+		.map_type = BPF_MAP_TYPE_CGROUP_ARRAY,
+		.key_size = sizeof(uint32_t), .value_size = sizeof(uint32_t), .max_entries = 1,
+	};
+	uint32_t key = 0, fd = open(cgroup, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	int map = sys_bpf(BPF_MAP_CREATE, &attr, sizeof(attr));
+
+	memset(&attr, 0, sizeof(attr));
+	attr.map_fd = map;
+	attr.key = (uintptr_t)&key;
+	attr.value = (uintptr_t)&fd;
+	if (map >= 0 && sys_bpf(BPF_MAP_UPDATE_ELEM, &attr, sizeof(attr)))
+		map = -1;
+	return map;
+}
+
+static int link_program(int program)
+{
+	union bpf_attr attr = {
+		.link_create = { .prog_fd = program, .attach_type = BPF_MODIFY_RETURN },
+	};
+
+	return sys_bpf(BPF_LINK_CREATE, &attr, sizeof(attr));
+}
+
+static bool pin(int link, const char *name)
+{
+	union bpf_attr attr = { .pathname = (uintptr_t)name, .bpf_fd = link };
+
+	return !sys_bpf(BPF_OBJ_PIN, &attr, sizeof(attr));
+}
+
+static int explain(const char *what, const char *log)
+{
+	if (errno == EPERM)
+		say("%s: this needs CAP_BPF, CAP_PERFMON and CAP_NET_ADMIN: are you root?", what);
+	else
+		say_errno("%s%s%s", what, *log ? ": " : "", log);
+	return 1;
+}
+
+/* What is not pinned in the end goes when we do. */
+static int attach(const struct program *p, const char *name)
+{
+	static char log[8192];
+	int program = program_load(p, log, sizeof(log)), link;
+
+	if (program < 0)
+		return explain("the kernel does not take the BPF program", log);
+	link = link_program(program);
+	if (link < 0)
+		return explain("the BPF program cannot be attached", "");
+	if (!pin(link, name))
+		return explain(name, "");
+	return 0;
+}
+
+/* That there is none now does not matter: sockets are TCP's until then. */
+static void look_for_module(int protocol)
+{
+	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, protocol);
+
+	if (fd < 0)
+		say("sockets are TCP's for now: the module exs is not loaded, or off");
+	else
+		close(fd);
+}
+
+int cgroup_on(const char *cgroup, int protocol)
+{
+	struct program p = { .protocol = protocol, .cgroups = -1 };
+	char name[PATH_MAX];
+
+	if (!check_pins() || !pin_name(cgroup, name, sizeof(name)) || !find_hook(&p) ||
+	    !find_lists(&p))
+		return 1;
+	if (!access(name, F_OK))
+		return 0;		/* it is on */
+	if (cgroup) {
+		p.cgroups = map_cgroup(cgroup);
+		if (p.cgroups < 0)
+			return explain(cgroup, "");
+	}
+	look_for_module(protocol);
+	return attach(&p, name);
+}
+
+/* The number of links for which @look does not fail; -1: no directory. */
+static int each_pin(bool (*look)(const char *name))
+{
+	char name[PATH_MAX];
+	struct dirent *d;
+	DIR *dir = opendir(PINS);
+	int good = 0;
+
+	if (!dir) {
+		say_errno(PINS);
+		return -1;
+	}
+	while ((d = readdir(dir)))
+		if (!strncmp(d->d_name, PREFIX, strlen(PREFIX))) {
+			snprintf(name, sizeof(name), PINS "/%s", d->d_name);
+			good += look(name);
+		}
+	closedir(dir);
+	return good;
+}
+
+static bool failed;
+
+static bool take_away(const char *name)
+{
+	if (!unlink(name) || errno == ENOENT)
+		return true;
+	say_errno("%s", name);
+	failed = true;
+	return false;
+}
+
+int cgroup_off(const char *cgroup, bool all)
+{
+	char name[PATH_MAX];
+
+	if (all)
+		return each_pin(take_away) < 0 || failed;
+	return !pin_name(cgroup, name, sizeof(name)) || !take_away(name);
+}
+
+static bool show(const char *name)
+{
+	puts(name);
+	return true;
+}
+
+int cgroup_status(int protocol)
+{
+	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, protocol);
+
+	printf("protocol %d: %s\n", protocol, fd < 0 ? "not there" : "ready");
+	if (fd >= 0)
+		close(fd);
+	return each_pin(show) < 0;
+}

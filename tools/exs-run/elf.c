@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: MIT
+/* What the dynamic linker will do with a program, from its file. */
+#include <elf.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <link.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <sys/xattr.h>
+#include <unistd.h>
+
+#include "run.h"
+
+/* Of our own word size; what is said about others needs no more than the beginning. */
+#define EHDR		ElfW(Ehdr)
+#define PHDR		ElfW(Phdr)
+#define SCRIPTS_MAX	5	/* run by a script that is run by a script ... */
+
+static bool read_at(int fd, void *buf, size_t len, off_t offset)
+{
+	return pread(fd, buf, len, offset) == (ssize_t)len;
+}
+
+static bool read_linker(int fd, const PHDR *p, char *linker, size_t room)
+{
+	return p->p_filesz && p->p_filesz <= room &&
+	       read_at(fd, linker, p->p_filesz, p->p_offset) && !linker[p->p_filesz - 1];
+}
+
+/* The dynamic linker that it asks for, "" if it asks for none; false: no such file. */
+static bool find_linker(int fd, const EHDR *e, char *linker, size_t room)
+{
+	PHDR p;
+	int i;
+
+	*linker = 0;
+	for (i = 0; i < e->e_phnum; i++) {
+		if (!read_at(fd, &p, sizeof(p), e->e_phoff + i * sizeof(p)))
+			return false;
+		if (p.p_type == PT_INTERP)
+			return read_linker(fd, &p, linker, room);
+	}
+	return true;
+}
+
+static bool open_elf(const char *path, int *fd, EHDR *e)
+{
+	*fd = open(path, O_RDONLY | O_CLOEXEC);
+	return *fd >= 0 && read_at(*fd, e, sizeof(*e), 0) &&
+	       !memcmp(e->e_ident, ELFMAG, SELFMAG);
+}
+
+/* Another machine's or C library's program has another linker than ours. */
+static const char *look_at(int fd, const EHDR *e)
+{
+	static const char other[] = "it has another dynamic linker than exs-run";
+	char linker[PATH_MAX], ours[PATH_MAX];
+	EHDR own;
+	const char *why = NULL;
+	int self;
+
+	if (!open_elf("/proc/self/exe", &self, &own) ||
+	    !find_linker(self, &own, ours, sizeof(ours)))
+		why = "exs-run cannot read itself";
+	else if (e->e_ident[EI_CLASS] != own.e_ident[EI_CLASS] || e->e_machine != own.e_machine)
+		why = other;
+	else if (!find_linker(fd, e, linker, sizeof(linker)))
+		why = "it is no program that exs-run understands";
+	else if (!*linker)
+		why = "it is statically linked";
+	else if (strcmp(basename(linker), basename(ours)))
+		why = other;
+	if (self >= 0)
+		close(self);
+	return why;
+}
+
+/* Rights that it has and its caller has not: the linker preloads nothing then. */
+static const char *look_at_rights(int fd)
+{
+	struct stat st;
+	struct statvfs fs;
+
+	if (prctl(PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0) == 1 || fstat(fd, &st) ||
+	    (!fstatvfs(fd, &fs) && fs.f_flag & ST_NOSUID))
+		return NULL;
+	if (st.st_mode & S_ISUID && st.st_uid != getuid())
+		return "it is set-user-ID";
+	if (st.st_mode & S_ISGID && st.st_mode & 0010 && st.st_gid != getgid())
+		return "it is set-group-ID";
+	if (getuid() && fgetxattr(fd, "security.capability", NULL, 0) > 0)
+		return "it has file capabilities";
+	return NULL;
+}
+
+/* A script's interpreter, or false. */
+static bool read_interpreter(int fd, char *path, size_t room)
+{
+	char line[256], *word;
+	ssize_t n = pread(fd, line, sizeof(line) - 1, 0);
+
+	if (n < 2 || line[0] != '#' || line[1] != '!')
+		return false;
+	line[n] = 0;
+	line[strcspn(line, "\n")] = 0;
+	word = line + 2 + strspn(line + 2, " \t");
+	word[strcspn(word, " \t")] = 0;
+	if (!*word || strlen(word) >= room)
+		return false;
+	strcpy(path, word);
+	return true;
+}
+
+const char *why_no_preload(const char *path)
+{
+	static char interpreter[256];
+	const char *why;
+	EHDR e;
+	int i, fd;
+
+	for (i = 0; i < SCRIPTS_MAX; i++) {
+		bool is_elf = open_elf(path, &fd, &e), more;
+
+		if (fd < 0)
+			return NULL;	/* it may be run and not read; execve() knows better */
+		if (is_elf) {
+			why = look_at(fd, &e) ?: look_at_rights(fd);
+			close(fd);
+			return why;
+		}
+		more = read_interpreter(fd, interpreter, sizeof(interpreter));
+		close(fd);
+		if (!more)
+			break;
+		path = interpreter;
+	}
+	return NULL;
+}

@@ -1,0 +1,236 @@
+// SPDX-License-Identifier: MIT
+/* EXS for programs that nobody changed. */
+#include <errno.h>
+#include <getopt.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <linux/exs.h>
+
+#include "rules.h"
+#include "run.h"
+#include "say.h"
+
+#define LIBRARY		"libexs-run.so"
+#define PARAMETER	"/sys/module/exs/parameters/protocol"
+
+static const char usage[] =
+	"Usage: exs-run [-v] [-r RULE]... [-f FILE]... PROGRAM [ARGUMENT]...\n"
+	"       exs-run --cgroup=DIRECTORY | --system\n"
+	"       exs-run --off [--cgroup=DIRECTORY | --system]\n"
+	"       exs-run --status\n"
+	"TCP sockets of a program, of a cgroup, or of the system become EXS sockets.\n"
+	"\n"
+	"  -r, --rule=RULE         which do: [exs|tcp] [connect|listen] [address A[/BITS]]\n"
+	"                          [port N[-M]] [program NAME]; the first that fits counts\n"
+	"  -f, --rules=FILE        rules, one a line\n"
+	"  -v, --verbose           say for each socket what became of it, and why\n"
+	"      --cgroup=DIRECTORY  all programs of a cgroup, static ones too, until --off\n"
+	"      --system            all programs, until --off\n"
+	"      --off               end that: of one cgroup, of the system, or all of it\n"
+	"      --status            what is on\n"
+	"  -h, --help; -V, --version\n";
+
+enum { CGROUP = 256, SYSTEM, OFF, STATUS };
+
+static const struct option options[] = {
+	{ "rule",	required_argument,	NULL, 'r' },
+	{ "rules",	required_argument,	NULL, 'f' },
+	{ "verbose",	no_argument,		NULL, 'v' },
+	{ "cgroup",	required_argument,	NULL, CGROUP },
+	{ "system",	no_argument,		NULL, SYSTEM },
+	{ "off",	no_argument,		NULL, OFF },
+	{ "status",	no_argument,		NULL, STATUS },
+	{ "help",	no_argument,		NULL, 'h' },
+	{ "version",	no_argument,		NULL, 'V' },
+	{ }
+};
+
+static struct {
+	char rules[RULES_TEXT_MAX];
+	const char *cgroup;
+	bool system, off, status, verbose;
+} args;
+
+static void add_rules(const char *from, const char *text)
+{
+	static struct rules rules;
+
+	if (!rules_parse(&rules, text, NULL))
+		say_usage("%s: %s", from, rules.why);
+	if (strlen(args.rules) + strlen(text) + 2 > sizeof(args.rules))
+		say_usage("%s: too many rules", from);
+	strcat(args.rules, text);
+	strcat(args.rules, "\n");
+}
+
+static void read_rules(const char *path)
+{
+	static char text[RULES_TEXT_MAX];
+	FILE *f = fopen(path, "re");
+	size_t n;
+
+	if (!f) {
+		say_errno("%s", path);
+		exit(1);
+	}
+	n = fread(text, 1, sizeof(text) - 1, f);
+	text[n] = 0;
+	if (ferror(f) || !feof(f) || strlen(text) != n) {
+		say("%s: this is no file of rules", path);
+		exit(1);
+	}
+	fclose(f);
+	add_rules(path, text);
+}
+
+static void take_option(int option)
+{
+	switch (option) {
+	case 'r':
+		return add_rules("--rule", optarg);
+	case 'f':
+		return read_rules(optarg);
+	case 'v':
+		args.verbose = true;
+		break;
+	case CGROUP:
+		args.cgroup = optarg;
+		break;
+	case SYSTEM:
+		args.system = true;
+		break;
+	case OFF:
+		args.off = true;
+		break;
+	case STATUS:
+		args.status = true;
+		break;
+	case 'h':
+		fputs(usage, stdout);
+		exit(0);
+	case 'V':
+		puts("exs-run (AF_EXS)");
+		exit(0);
+	default:
+		say_usage("what is meant?");
+	}
+}
+
+/* What the module says if it is there; it can be loaded later. */
+static int protocol(void)
+{
+	FILE *f = fopen(PARAMETER, "re");
+	int number = EXS_PROTOCOL_DEFAULT;
+
+	if (f && fscanf(f, "%d", &number) != 1)
+		number = EXS_PROTOCOL_DEFAULT;
+	if (f)
+		fclose(f);
+	return number;
+}
+
+/* Beside us, in the build directory as in PREFIX; or where the linker looks. */
+static const char *library(void)
+{
+	static char path[PATH_MAX + sizeof("/../lib/" LIBRARY)];
+	ssize_t n = readlink("/proc/self/exe", path, PATH_MAX);
+	char *slash;
+
+	path[n < 0 ? 0 : n] = 0;
+	slash = strrchr(path, '/');
+	if (slash) {
+		strcpy(slash, "/../lib/" LIBRARY);
+		if (!access(path, R_OK) && !strpbrk(path, " :"))
+			return path;
+	}
+	return LIBRARY;
+}
+
+static void preload(void)
+{
+	const char *before = getenv("LD_PRELOAD");
+	char *all;
+
+	if (asprintf(&all, "%s%s%s", library(), before ? ":" : "", before ?: "") < 0 ||
+	    setenv("LD_PRELOAD", all, 1)) {
+		say_errno("environment");
+		exit(125);
+	}
+	free(all);
+}
+
+static void set_environment(void)
+{
+	char number[16];
+
+	preload();
+	snprintf(number, sizeof(number), "%d", protocol());
+	setenv("EXS_PROTOCOL", number, 1);
+	if (*args.rules)
+		setenv("EXS_RULES", args.rules, 1);
+	if (args.verbose)
+		setenv("EXS_DEBUG", "1", 1);
+}
+
+/* As execvp() will find it, or @name itself. */
+static const char *find_program(const char *name)
+{
+	static char path[PATH_MAX];
+	const char *dirs = getenv("PATH") ?: "/bin:/usr/bin";
+	size_t len;
+
+	if (strchr(name, '/'))
+		return name;
+	for (; *dirs; dirs += len + !!dirs[len]) {
+		len = strcspn(dirs, ":");
+		snprintf(path, sizeof(path), "%.*s%s%s", (int)len, dirs, len ? "/" : "./", name);
+		if (!access(path, X_OK))
+			return path;
+	}
+	return name;
+}
+
+static int run(char **argv)
+{
+	const char *why = why_no_preload(find_program(*argv));
+
+	if (why)
+		say("%s: %s, so its sockets stay TCP's: see --cgroup", *argv, why);
+	set_environment();
+	execvp(*argv, argv);
+	say_errno("%s", *argv);
+	return errno == ENOENT ? 127 : 126;
+}
+
+static int act_on_cgroup(void)
+{
+	if (args.status)
+		return cgroup_status(protocol());
+	if (args.off)
+		return cgroup_off(args.cgroup, !args.cgroup && !args.system);
+	if (*args.rules)
+		say_usage("rules are for a program: the kernel asks before there is an address");
+	return cgroup_on(args.cgroup, protocol());
+}
+
+int main(int argc, char **argv)
+{
+	int option;
+
+	while ((option = getopt_long(argc, argv, "+r:f:vhV", options, NULL)) != -1)
+		take_option(option);
+	if (args.cgroup && args.system)
+		say_usage("--cgroup or --system?");
+	if (args.cgroup || args.system || args.off || args.status) {
+		if (optind < argc)
+			say_usage("a program, or a cgroup?");
+		return act_on_cgroup();
+	}
+	if (optind == argc)
+		say_usage("no program");
+	return run(argv + optind);
+}

@@ -1,0 +1,183 @@
+// SPDX-License-Identifier: MIT
+/*
+ * A fresh socket becomes one of the other kind: a new socket gets its options and its
+ * address, and then its descriptor, all at once.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "preload.h"
+
+#ifndef SO_BUF_LOCK
+#define SO_BUF_LOCK	72
+#endif
+#define SNDBUF_LOCKED	1
+#define RCVBUF_LOCKED	2
+
+static const struct option {
+	int level, name;
+} options[] = {
+	{ SOL_SOCKET, SO_REUSEADDR },
+	{ SOL_SOCKET, SO_REUSEPORT },
+	{ SOL_SOCKET, SO_BINDTODEVICE },
+	{ SOL_SOCKET, SO_KEEPALIVE },
+	{ SOL_SOCKET, SO_LINGER },
+	{ SOL_SOCKET, SO_MARK },
+	{ SOL_SOCKET, SO_OOBINLINE },
+	{ SOL_SOCKET, SO_PRIORITY },
+	{ SOL_SOCKET, SO_RCVLOWAT },
+	{ SOL_SOCKET, SO_RCVTIMEO },
+	{ SOL_SOCKET, SO_SNDTIMEO },
+	{ IPPROTO_TCP, TCP_CONGESTION },
+	{ IPPROTO_TCP, TCP_CORK },
+	{ IPPROTO_TCP, TCP_DEFER_ACCEPT },
+	{ IPPROTO_TCP, TCP_FASTOPEN },
+	{ IPPROTO_TCP, TCP_FASTOPEN_CONNECT },
+	{ IPPROTO_TCP, TCP_KEEPCNT },
+	{ IPPROTO_TCP, TCP_KEEPIDLE },
+	{ IPPROTO_TCP, TCP_KEEPINTVL },
+	{ IPPROTO_TCP, TCP_LINGER2 },
+	{ IPPROTO_TCP, TCP_NODELAY },
+	{ IPPROTO_TCP, TCP_NOTSENT_LOWAT },
+	{ IPPROTO_TCP, TCP_SYNCNT },
+	{ IPPROTO_TCP, TCP_USER_TIMEOUT },
+	{ IPPROTO_IP, IP_BIND_ADDRESS_NO_PORT },
+	{ IPPROTO_IP, IP_FREEBIND },
+	{ IPPROTO_IP, IP_TOS },
+	{ IPPROTO_IP, IP_TRANSPARENT },
+	{ IPPROTO_IP, IP_TTL },
+	{ IPPROTO_IPV6, IPV6_TCLASS },
+	{ IPPROTO_IPV6, IPV6_UNICAST_HOPS },
+	{ IPPROTO_IPV6, IPV6_V6ONLY },
+};
+
+/* What both have is copied where it differs. */
+static void copy_option(int from, int to, const struct option *o)
+{
+	char value[64], has[64];
+	socklen_t len = sizeof(value), has_len = sizeof(has);
+
+	if (getsockopt(from, o->level, o->name, value, &len) ||
+	    getsockopt(to, o->level, o->name, has, &has_len))
+		return;
+	if (len != has_len || memcmp(value, has, len))
+		setsockopt(to, o->level, o->name, value, len);
+}
+
+/* Sizes that the program has set; the kernel doubles them. */
+static void copy_buffer(int from, int to, int name, int lock)
+{
+	int locked = 0, size;
+	socklen_t len = sizeof(locked);
+
+	getsockopt(from, SOL_SOCKET, SO_BUF_LOCK, &locked, &len);
+	if (!(locked & lock) || getsockopt(from, SOL_SOCKET, name, &size, &len))
+		return;
+	size /= 2;
+	setsockopt(to, SOL_SOCKET, name, &size, sizeof(size));
+}
+
+static void copy_options(int from, int to)
+{
+	size_t i;
+
+	for (i = 0; i < sizeof(options) / sizeof(options[0]); i++)
+		copy_option(from, to, &options[i]);
+	copy_buffer(from, to, SO_SNDBUF, SNDBUF_LOCKED);
+	copy_buffer(from, to, SO_RCVBUF, RCVBUF_LOCKED);
+	fcntl(to, F_SETFL, fcntl(from, F_GETFL));
+}
+
+static int option(int fd, int level, int name)
+{
+	int value = -1;
+	socklen_t len = sizeof(value);
+
+	return getsockopt(fd, level, name, &value, &len) ? -1 : value;
+}
+
+/* Not connected, not about to be, not listening. */
+static bool is_idle(int fd, bool exs)
+{
+	struct sockaddr_storage peer;
+	struct tcp_info info;
+	socklen_t len = sizeof(peer), info_len = sizeof(info);
+
+	if (exs)
+		return !option(fd, SOL_SOCKET, SO_ACCEPTCONN) &&
+		       getpeername(fd, (struct sockaddr *)&peer, &len);
+	return !getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &info_len) &&
+	       info.tcpi_state == TCP_CLOSE;
+}
+
+bool is_the_other(int fd, bool exs)
+{
+	int protocol = option(fd, SOL_SOCKET, SO_PROTOCOL);
+	int domain = option(fd, SOL_SOCKET, SO_DOMAIN);
+
+	return protocol == (exs ? IPPROTO_TCP : settings_protocol()) &&
+	       (domain == AF_INET || domain == AF_INET6) &&
+	       option(fd, SOL_SOCKET, SO_TYPE) == SOCK_STREAM && is_idle(fd, !exs);
+}
+
+/* 0: it is bound to no port. */
+static in_port_t port_of(const struct sockaddr_storage *addr)
+{
+	return addr->ss_family == AF_INET ? ((struct sockaddr_in *)addr)->sin_port :
+					    ((struct sockaddr_in6 *)addr)->sin6_port;
+}
+
+/* A socket that is bound to a port, by the program or for its listen(). */
+static bool bind_alike(int from, int to)
+{
+	struct sockaddr_storage addr;
+	socklen_t len = sizeof(addr);
+
+	if (getsockname(from, (struct sockaddr *)&addr, &len))
+		return false;
+	return !port_of(&addr) || !bind(to, (struct sockaddr *)&addr, len);
+}
+
+/* @to takes the place of @from, and is gone. */
+static bool replace(int from, int to)
+{
+	int flags = fcntl(from, F_GETFD) & FD_CLOEXEC ? O_CLOEXEC : 0;
+	bool ok;
+
+	watch_suspend(from);
+	ok = dup3(to, from, flags) >= 0;
+	watch_resume(from);
+	return ok;
+}
+
+static bool take_over(int from, int to)
+{
+	bool ok;
+	int err;
+
+	copy_options(from, to);
+	ok = bind_alike(from, to) && replace(from, to);
+	err = errno;
+	close(to);
+	errno = err;
+	return ok;
+}
+
+bool exchange(int fd, const struct rule *rule)
+{
+	int to = make_socket(option(fd, SOL_SOCKET, SO_DOMAIN), SOCK_STREAM | SOCK_CLOEXEC,
+			     rule->exs);
+
+	if (to < 0 && rule->exs) {
+		settings_tell(fd, false, rule->text, strerror(errno));
+		return true;
+	}
+	if (to < 0 || !take_over(fd, to))
+		return false;
+	settings_tell(fd, rule->exs, rule->text, NULL);
+	return true;
+}

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: MIT
+/* The C library's functions, or those of another preloaded library. */
+#include <dlfcn.h>
+#include <stdlib.h>
+
+#include "preload.h"
+
+static void *find(void **kept, const char *name)
+{
+	void *fn = __atomic_load_n(kept, __ATOMIC_RELAXED);
+
+	if (!fn) {
+		fn = dlsym(RTLD_NEXT, name);
+		if (!fn)
+			abort();	/* no C library has none */
+		__atomic_store_n(kept, fn, __ATOMIC_RELAXED);
+	}
+	return fn;
+}
+
+int next_socket(int domain, int type, int protocol)
+{
+	static void *kept;
+	int (*fn)(int d, int t, int p) = find(&kept, "socket");
+
+	return fn(domain, type, protocol);
+}
+
+int next_connect(int fd, const struct sockaddr *addr, socklen_t len)
+{
+	static void *kept;
+	int (*fn)(int s, const struct sockaddr *a, socklen_t l) = find(&kept, "connect");
+
+	return fn(fd, addr, len);
+}
+
+int next_listen(int fd, int backlog)
+{
+	static void *kept;
+	int (*fn)(int s, int n) = find(&kept, "listen");
+
+	return fn(fd, backlog);
+}
+
+int next_epoll_ctl(int epfd, int op, int fd, void *event)
+{
+	static void *kept;
+	int (*fn)(int set, int what, int s, void *ev) = find(&kept, "epoll_ctl");
+
+	return fn(epfd, op, fd, event);
+}

@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: MIT
+#include <errno.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <linux/exs.h>
+
+#include "preload.h"
+
+static struct rules rules;
+static int protocol = EXS_PROTOCOL_DEFAULT;
+static bool tells;
+static struct stat error_output;	/* a daemon may have another file there later */
+
+static void read_rules(void)
+{
+	const char *text = secure_getenv("EXS_RULES");
+	char path[256];
+	ssize_t n = readlink("/proc/self/exe", path, sizeof(path) - 1);
+
+	path[n < 0 ? 0 : n] = 0;
+	if (rules_parse(&rules, text ?: "", path))
+		return;
+	dprintf(STDERR_FILENO, "exs-run: EXS_RULES: %s: all sockets are TCP\n", rules.why);
+	rules_parse(&rules, "tcp", path);
+}
+
+static void read_all(void)
+{
+	const char *number = secure_getenv("EXS_PROTOCOL");
+	const char *debug = secure_getenv("EXS_DEBUG");
+
+	if (number)
+		protocol = atoi(number);
+	tells = debug && *debug && strcmp(debug, "0") &&
+		!fstat(STDERR_FILENO, &error_output);
+	read_rules();
+}
+
+/* As soon as the library is there, if nobody has made a socket before. */
+static void __attribute__((constructor)) settings_init(void)
+{
+	static pthread_once_t once = PTHREAD_ONCE_INIT;
+	int saved = errno;
+
+	pthread_once(&once, read_all);
+	errno = saved;
+}
+
+const struct rules *settings_rules(void)
+{
+	settings_init();
+	return &rules;
+}
+
+int settings_protocol(void)
+{
+	settings_init();
+	return protocol;
+}
+
+static bool is_error_output(void)
+{
+	struct stat now;
+
+	return !fstat(STDERR_FILENO, &now) && now.st_dev == error_output.st_dev &&
+	       now.st_ino == error_output.st_ino;
+}
+
+void settings_tell(int fd, bool exs, const char *what, const char *why)
+{
+	int saved = errno;
+
+	if (tells && is_error_output())
+		dprintf(STDERR_FILENO, "exs-run: %s[%d]: socket %d: %s: %s%s%s\n",
+			program_invocation_short_name, getpid(), fd, exs ? "EXS" : "TCP",
+			what, why ? ": " : "", why ?: "");
+	errno = saved;
+}

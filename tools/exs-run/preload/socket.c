@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: MIT
+/* The calls that we stand in front of. */
+#include <errno.h>
+#include <netinet/in.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/uio.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "preload.h"
+
+#define TYPE_MASK	(SOCK_NONBLOCK - 1)
+
+static bool is_ours(int domain, int type, int protocol)
+{
+	return (domain == AF_INET || domain == AF_INET6) &&
+	       (type & ~(SOCK_NONBLOCK | SOCK_CLOEXEC)) == SOCK_STREAM &&
+	       (!protocol || protocol == IPPROTO_TCP);
+}
+
+/*
+ * Whether the module was not there a moment ago: for each socket of an unknown protocol
+ * the kernel runs modprobe.
+ */
+static bool was_missing(bool is_missing)
+{
+	static long until;
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	if (is_missing)
+		__atomic_store_n(&until, now.tv_sec + 2, __ATOMIC_RELAXED);
+	return now.tv_sec < __atomic_load_n(&until, __ATOMIC_RELAXED);
+}
+
+static int make_exs(int domain, int type)
+{
+	int fd = -1, protocol = settings_protocol();
+
+	errno = EPROTONOSUPPORT;
+	if (protocol && !was_missing(false))
+		fd = next_socket(domain, type, protocol);
+	if (fd < 0 && errno == EPROTONOSUPPORT)
+		was_missing(true);
+	return fd;
+}
+
+int make_socket(int domain, int type, bool exs)
+{
+	return exs ? make_exs(domain, type) : next_socket(domain, type, IPPROTO_TCP);
+}
+
+static const char *reason(int err)
+{
+	return err == EPROTONOSUPPORT ? "the module exs is not loaded, or off" : strerror(err);
+}
+
+WRAPPER int socket(int domain, int type, int protocol)
+{
+	int saved = errno, fd = -1;
+	const struct rule *rule;
+
+	if (!is_ours(domain, type, protocol))
+		return next_socket(domain, type, protocol);
+	rule = rules_first(settings_rules());
+	if (rule->exs)
+		fd = make_exs(domain, type);
+	if (fd >= 0) {
+		settings_tell(fd, true, rule->text, NULL);
+	} else {
+		const char *why = rule->exs ? reason(errno) : NULL;
+
+		fd = next_socket(domain, type, protocol);
+		if (fd < 0)
+			return fd;
+		settings_tell(fd, false, rule->text, why);
+	}
+	watch_forget(fd);
+	errno = saved;
+	return fd;
+}
+
+/* What the rules say now that the address is known. */
+static bool decide(int fd, enum direction direction, const struct sockaddr *addr)
+{
+	const struct rule *rule = rules_find(settings_rules(), direction, addr);
+	int saved = errno;
+
+	if (is_the_other(fd, rule->exs) && !exchange(fd, rule))
+		return false;
+	errno = saved;
+	return true;
+}
+
+/* A program may hand over what is no address: that is for the kernel to say. */
+static bool read_address(const struct sockaddr *addr, socklen_t len, struct sockaddr_storage *copy)
+{
+	struct iovec to = { copy, len }, from = { (void *)addr, len };
+	int saved = errno;
+	ssize_t n;
+
+	if (!addr || len < sizeof(struct sockaddr_in) || len > sizeof(*copy))
+		return false;
+	n = process_vm_readv(getpid(), &to, 1, &from, 1, 0);
+	if (n < 0 && errno != EFAULT)
+		memcpy(copy, addr, n = len);	/* a filter forbids the call */
+	errno = saved;
+	return n == (ssize_t)len;
+}
+
+static bool has_address(const struct sockaddr *addr, socklen_t len)
+{
+	return (addr->sa_family == AF_INET && len >= sizeof(struct sockaddr_in)) ||
+	       (addr->sa_family == AF_INET6 && len >= sizeof(struct sockaddr_in6));
+}
+
+WRAPPER int connect(int fd, const struct sockaddr *addr, socklen_t len)
+{
+	struct sockaddr_storage copy;
+	struct sockaddr *sa = (struct sockaddr *)&copy;
+
+	if (read_address(addr, len, &copy) && has_address(sa, len) && !decide(fd, CONNECT, sa))
+		return -1;
+	return next_connect(fd, addr, len);
+}
+
+WRAPPER int listen(int fd, int backlog)
+{
+	struct sockaddr_storage addr;
+	struct sockaddr *sa = (struct sockaddr *)&addr;
+	socklen_t len = sizeof(addr);
+	int saved = errno;
+
+	if (getsockname(fd, sa, &len))
+		errno = saved;
+	else if (has_address(sa, len) && !decide(fd, LISTEN, sa))
+		return -1;
+	return next_listen(fd, backlog);
+}

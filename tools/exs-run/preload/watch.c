@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: MIT
+/*
+ * epoll sets hold files, not descriptors: a socket that takes the place of another is
+ * in none. So we remember the set that a fresh socket was put into.
+ */
+#include <errno.h>
+#include <sys/epoll.h>
+
+#include "preload.h"
+
+#define DESCRIPTORS	65536	/* those beyond have to be in no set */
+
+static struct watch {
+	bool on;
+	int set;
+	struct epoll_event event;
+} watches[DESCRIPTORS];
+
+static struct watch *watch_of(int fd)
+{
+	return fd >= 0 && fd < DESCRIPTORS ? &watches[fd] : NULL;
+}
+
+void watch_forget(int fd)
+{
+	struct watch *w = watch_of(fd);
+
+	if (w && w->on)
+		w->on = false;
+}
+
+void watch_suspend(int fd)
+{
+	struct watch *w = watch_of(fd);
+
+	if (w && w->on && next_epoll_ctl(w->set, EPOLL_CTL_DEL, fd, NULL))
+		w->on = false;
+}
+
+void watch_resume(int fd)
+{
+	struct watch *w = watch_of(fd);
+
+	if (w && w->on)
+		next_epoll_ctl(w->set, EPOLL_CTL_ADD, fd, &w->event);
+}
+
+WRAPPER int epoll_ctl(int epfd, int op, int fd, struct epoll_event *event)
+{
+	struct watch *w = watch_of(fd);
+	int ret = next_epoll_ctl(epfd, op, fd, event);
+
+	if (ret || !w)
+		return ret;
+	if (op == EPOLL_CTL_DEL)
+		w->on = false;
+	else
+		*w = (struct watch){ .on = true, .set = epfd, .event = *event };
+	return ret;
+}
