@@ -65,10 +65,10 @@ deps-build deps-vm deps-debug deps-lint deps-library: deps-%:
 	@scripts/deps $*
 
 ##@ Checking
-.PHONY: check check-proto check-lib check-kunit check-e2e check-debug lint
+.PHONY: check check-proto check-lib check-mutants check-kunit check-e2e check-debug lint
 check: ## everything below, with a total
 	$(if $(QUICK),$(error make check runs everything: unset QUICK))
-	@tests/check lint check-proto check-lib check-kunit check-e2e check-debug
+	@tests/check lint check-proto check-lib check-mutants check-kunit check-e2e check-debug
 
 lint: deps-build deps-vm deps-lint ## W=1, sparse, checkpatch, kernel-doc, manual pages, SPDX
 	@tests/lint
@@ -78,6 +78,9 @@ check-proto: deps-build ## protocol engine in user space: model, fuzz, sanitizer
 
 check-lib: deps-build deps-library ## libexs against a pretended kernel, under sanitizers; make install
 	@$(MAKE) -C tests/lib check BUILD=$(BUILD)
+
+check-mutants: deps-build ## protocol and library broken on purpose: their tests must notice
+	@tests/mutants/run
 
 check-kunit: debug-modules deps-vm ## KUnit in the debug kernel
 	@tests/run-kunit

@@ -86,7 +86,7 @@ static void plain_sends(void)
 	n = send_until_full(p.c, 1);
 	start_close(p.c, q);
 	must_be(counter("live_orphans"), 1);
-	no_event(q);
+	no_event_after_others(q);
 	recv_all(p.s, 1, 0, n);
 	must_be(recv(p.s, &byte, 1, 0), 0);
 	closed_is(q, 0);
@@ -296,7 +296,7 @@ static void shared(void)
 	s.go = pipe_open();
 	pid = spawn(child_shares, &s);
 	start_close(s.p.c, q);
-	no_event(q);
+	no_event_after_others(q);
 	tell(s.go.wr, 1);
 	recv_all(s.p.s, 1, 0, 1000);
 	join(pid);

@@ -61,7 +61,7 @@ static void plain_sends(void)
 	pair_open(&p);
 	n = send_until_full(p.c, 1);
 	start_shutdown(p.c, q);
-	no_event(q);
+	no_event_after_others(q);
 	recv_all(p.s, 1, 0, n);
 	must_be(recv(p.s, &byte, 1, 0), 0);
 	shutdown_is(q, 0);
@@ -97,7 +97,7 @@ static void several(void)
 	for (i = 0; i < 3; i++)
 		must_be(exs_shutdown(p.c, i % 2 ? SHUT_RDWR : SHUT_WR, q, i), 0);
 	must(shutdown(p.c, SHUT_WR));
-	no_event(q);
+	no_event_after_others(q);
 	recv_all(p.s, 1, 0, n);
 	for (i = 0; i < 3; i++)
 		event_is(q, EXS_EVT_SHUTDOWN, i, 0, 0);
@@ -148,7 +148,7 @@ static void closed(void)
 	n = send_until_full(p.c, 1);
 	start_shutdown(p.c, q);
 	must(exs_close(p.c, 0, q, 2));
-	no_event(q);
+	no_event_after_others(q);
 	recv_all(p.s, 1, 0, n);
 	event_is(q, EXS_EVT_SHUTDOWN, HANDLE, 0, 0);
 	event_is(q, EXS_EVT_CLOSE, 2, 0, 0);

@@ -143,6 +143,7 @@ static void test_grows(void)
 	EXPECT(passes(&b, &a, EXS_MSG_CREDIT) && tx.msg.a == EXS_WIRE_CREDITS_MAX);
 	EXPECT(a.credits.have == EXS_WIRE_CREDITS_MAX - 2 && !next(&b));
 	EXPECT(exs_engine_credits(&b) == EXS_WIRE_CREDITS_MAX);
+	EXPECT(b.credits.granted == EXS_WIRE_CREDITS_MAX);
 	EXPECT(next(&a) && tx.kind == EXS_TX_EAGER);
 
 	start(4);

@@ -224,6 +224,18 @@ static void test_violations(void)
 	for (i = 0; i < 2; i++)
 		EXPECT(!send_raw(&a, EXS_MSG_EAGER, i, 1000, 1000));
 	EXPECT(send_raw(&a, EXS_MSG_EAGER, 2, 1000, 1000) == -EPROTO);
+	/* What was read, but not returned, is not free, either. */
+	start();
+	for (i = 0; i < 2; i++) {
+		recv_on(&a, &rcv[i], 1000, 0);
+		EXPECT(!send_raw(&a, EXS_MSG_EAGER, i, 1000, 1000));
+	}
+	EXPECT(send_raw(&a, EXS_MSG_EAGER, 2, 1000, 1000) == -EPROTO);
+	start();
+	a.config.ours.eager_space = 2 * EXS_WIRE_BUF_LEN;
+	i = EXS_WIRE_DATA_MAX + 1;
+	EXPECT(send_raw(&a, EXS_MSG_EAGER, 0, i, i) == -EPROTO);
+	EXPECT(!send_raw(&a, EXS_MSG_EAGER, 0, i - 1, i - 1));
 }
 
 static void test_empty_receive(void)

@@ -274,6 +274,7 @@ static void test_fail(void)
 	EXPECT(writes(&a, &b, EXS_IMM_INDIRECT, 3));
 	send_on(&b, &snd[1], 3);
 	exs_engine_fail(&b, -ECONNRESET);
+	exs_engine_fail(&b, -EIO);
 	EXPECT(exs_engine_next_snd_done(&b) == &snd[1] && snd[1].err == -ECONNRESET);
 	EXPECT(!next(&b));
 	/* What was received can still be read, as after a reset of TCP. */
@@ -340,6 +341,83 @@ static void test_violations(void)
 	EXPECT(exs_engine_rx_imm(&b, exs_imm(EXS_IMM_INDIRECT, 1)) == -EPROTO);
 }
 
+/* A DIRECT that is too long by one, or for a receive whose advert is void. */
+static void test_direct_violations(void)
+{
+	start();
+	recv_on(&a, &rcv[0], 8, EXS_RCV_DIRECT);
+	EXPECT(next(&a) && tx.kind == EXS_TX_ADVERT);
+	EXPECT(exs_engine_rx_imm(&a, exs_imm(EXS_IMM_DIRECT, 9)) == -EPROTO);
+	start_ring(8);
+	recv_on(&b, &rcv[0], 8, EXS_RCV_DIRECT);
+	EXPECT(next(&b) && tx.kind == EXS_TX_ADVERT);
+	EXPECT(!exs_engine_rx_imm(&b, exs_imm(EXS_IMM_INDIRECT, 2)));
+	EXPECT(exs_engine_rx_imm(&b, exs_imm(EXS_IMM_DIRECT, 1)) == -EPROTO);
+}
+
+/* Bytes over others that were not returned, and bytes behind the ring's end. */
+static void test_ring_violations(void)
+{
+	start_ring(8);
+	EXPECT(!exs_engine_rx_imm(&b, exs_imm(EXS_IMM_INDIRECT, 7)));
+	EXPECT(exs_engine_rx_imm(&b, exs_imm(EXS_IMM_INDIRECT, 1)) == -EPROTO);
+	start_ring(8);
+	b.freed = 0;
+	EXPECT(exs_engine_rx_imm(&b, exs_imm(EXS_IMM_INDIRECT, 8)) == -EPROTO);
+	EXPECT(!exs_engine_rx_imm(&b, exs_imm(EXS_IMM_INDIRECT, 7)));
+}
+
+/* A ring that is longer, or shorter, than its segments together. */
+static void test_ring_of_another_length(void)
+{
+	u32 len;
+
+	for (len = 7; len <= 9; len++) {
+		start();
+		send_on(&a, &snd[0], 1);
+		EXPECT(passes(&a, &b, EXS_MSG_REQUEST));
+		EXPECT(send_raw(&a, EXS_MSG_RING, 0, len, 0) == (len == 8 ? 0 : -EPROTO));
+	}
+}
+
+static void test_empty(void)
+{
+	start();
+	recv_on(&a, &rcv[0], 0, 0);
+	EXPECT(exs_engine_next_rcv_done(&a) == &rcv[0] && !rcv[0].err);
+	send_on(&a, &snd[0], 0);
+	EXPECT(!exs_engine_cancel_snd(&a, &snd[0]));
+	EXPECT(exs_engine_next_snd_done(&a) == &snd[0] && !snd[0].err);
+}
+
+/* SO_RCVLOWAT: as many as asked for. */
+static void test_enough(void)
+{
+	start_ring(16);
+	send_on(&a, &snd[0], 4);
+	EXPECT(writes(&a, &b, EXS_IMM_INDIRECT, 4));
+	EXPECT(exs_engine_enough(&b, 4) && !exs_engine_enough(&b, 5));
+}
+
+/* Of a buffer that takes more the key stays; so does that of a side which never offered. */
+static void test_invalidate(void)
+{
+	start();
+	a.config.ours.features = EXS_WIRE_F_INVALIDATE;
+	recv_on(&b, &rcv[0], 8, EXS_RCV_DIRECT);
+	EXPECT(passes(&b, &a, EXS_MSG_ADVERT));
+	send_on(&a, &snd[0], 8);
+	EXPECT(writes(&a, &b, EXS_IMM_DIRECT, 8) && !tx.invalidate);
+	EXPECT(!b.adverts_out && !b.segs_out);
+	a.config.peer.features = EXS_WIRE_F_INVALIDATE;
+	recv_on(&b, &rcv[1], 8, EXS_RCV_DIRECT | EXS_RCV_WAITALL);
+	EXPECT(passes(&b, &a, EXS_MSG_ADVERT));
+	send_on(&a, &snd[1], 3);
+	EXPECT(writes(&a, &b, EXS_IMM_DIRECT, 3) && !tx.invalidate);
+	send_on(&a, &snd[2], 5);
+	EXPECT(writes(&a, &b, EXS_IMM_DIRECT, 5) && tx.invalidate && tx.key == 2);
+}
+
 static void test_too_many_adverts(void)
 {
 	u32 i;
@@ -396,6 +474,12 @@ int main(void)
 		{ "failure with readers", test_fail_with_readers },
 		{ "failure in a transfer", test_fail_mid_transfer },
 		{ "violations", test_violations },
+		{ "violations by DIRECT", test_direct_violations },
+		{ "violations in the ring", test_ring_violations },
+		{ "a ring of another length", test_ring_of_another_length },
+		{ "of no bytes", test_empty },
+		{ "enough to read", test_enough },
+		{ "keys invalidated", test_invalidate },
 		{ "too many adverts", test_too_many_adverts },
 		{ "adverts limited", test_adverts_limited },
 		{ "WRITTEN", test_written },

@@ -195,6 +195,7 @@ static void test_eager(void)
 	EXPECT(exs_wire_get_msg(buf, EXS_WIRE_HDR_LEN + 2, &back) == -EINVAL);
 	EXPECT(exs_wire_get_msg(buf, EXS_WIRE_HDR_LEN + 4, &back) == -EINVAL);
 	EXPECT(exs_wire_get_msg(buf, EXS_WIRE_BUF_LEN + 1, &back) == -EMSGSIZE);
+	EXPECT(exs_wire_get_msg(buf, EXS_WIRE_HDR_LEN - 1, &back) == -EMSGSIZE);
 }
 
 /* Every type refuses the fields that it does not have. */

@@ -20,7 +20,10 @@ exs_event_t event_next(exs_qhandle_t q);
 void event_is(exs_qhandle_t q, int type, exs_ahandle_t handle, int err, long length);
 /* Checks an event that was taken. */
 void event_check(const exs_event_t *ev, int type, exs_ahandle_t handle, int err, long length);
+/* The queue stays empty. Watches for a while, so that an event that comes a little too early cannot slip past. */
 void no_event(exs_qhandle_t q);
+/* The same, once another connection was made and used: what could have happened on this one has. */
+void no_event_after_others(exs_qhandle_t q);
 int event_newfd(const exs_event_t *ev);
 
 /* A region over all of a buffer. */
