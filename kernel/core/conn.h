@@ -187,6 +187,7 @@ struct exs_conn {
 	bool orphan;
 	bool read_shut;			/* shutdown(SHUT_RD)                  */
 	bool ring_made;			/* its size is settled: see exs_run_ring() */
+	u64 ring_after;			/* when to try again, as ktime_get_ns() */
 	bool pulling;			/* seqpacket: a plain recv's message is
 					 * on its way into a kernel buffer  */
 	bool fetching;			/* for somebody who polls              */
@@ -207,6 +208,7 @@ struct exs_conn {
 					 * keys may still be alive              */
 	struct list_head finished;	/* to be handed to ->done, in order   */
 	struct list_head messages;	/* seqpacket: kept, unread             */
+	struct exs_kept *spare;		/* memory for the next of them, or NULL */
 	struct list_head closers;	/* struct exs_waiter; exs_closers_lock */
 	struct list_head flushers;	/* the same                            */
 	struct list_head orphans;	/* exs_orphans; exs_orphans_lock       */
@@ -430,11 +432,15 @@ bool exs_conn_event(struct exs_conn *conn);
  * ops->close(). Not locked. May be called more than once: the first counts. */
 void exs_conn_lost(struct exs_conn *conn, int err);
 
-/* A SEND of @len bytes arrived at @buf; it @invalidates a key. [locked] Return: 0, or -EPROTO or
- * -ENOMEM: stop, exs_conn_lost() with EPROTO or ENOBUFS. */
+/* A SEND of @len bytes arrived at @buf; it @invalidates a key. [locked] Return: 0; -EPROTO:
+ * stop, exs_conn_lost() with EPROTO; -ENOMEM: nothing was done, exs_conn_provide() and come
+ * with it again. */
 int exs_conn_received(struct exs_conn *conn, const void *buf, u32 len, bool invalidates);
 
-/* An immediate arrived. [locked] Return as above. */
+/* Wait for the memory that a message needs. Not locked; sleeps. */
+void exs_conn_provide(struct exs_conn *conn);
+
+/* An immediate arrived. [locked] Return: 0 or -EPROTO, as above. */
 int exs_conn_received_imm(struct exs_conn *conn, u32 imm);
 
 /* The receive buffer that the message came in is posted again. [locked] */

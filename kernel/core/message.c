@@ -58,14 +58,34 @@ static void exs_kept_put(struct exs_conn *conn, struct exs_kept *kept)
 		exs_kept_free(kept);
 }
 
-int exs_message_keep(struct exs_conn *conn, const void *data, u32 len)
+bool exs_message_reserve(struct exs_conn *conn, u32 len)
 {
-	struct exs_kept *kept;
+	lockdep_assert_held(&conn->lock);
+	if (!conn->spare)
+		conn->spare = kmalloc(struct_size(conn->spare, data, len),
+				      GFP_ATOMIC | __GFP_NOWARN);
+	return conn->spare;
+}
+
+/* So little has to be there in the end; and there is nothing else that could be done. */
+void exs_conn_provide(struct exs_conn *conn)
+{
+	struct exs_kept *kept = kmalloc(struct_size(kept, data, EXS_WIRE_DATA_MAX),
+					GFP_KERNEL | __GFP_NOFAIL);
+
+	exs_count(conn->xn, memory_waits, 1);
+	spin_lock(&conn->lock);
+	swap(conn->spare, kept);
+	spin_unlock(&conn->lock);
+	kfree(kept);
+}
+
+void exs_message_keep(struct exs_conn *conn, const void *data, u32 len)
+{
+	struct exs_kept *kept = conn->spare;
 
 	lockdep_assert_held(&conn->lock);
-	kept = kmalloc(struct_size(kept, data, len), GFP_ATOMIC | __GFP_NOWARN);
-	if (!kept)
-		return -ENOMEM;
+	conn->spare = NULL;
 	kept->refs = 1;
 	kept->ready = true;
 	kept->len = len;
@@ -73,7 +93,6 @@ int exs_message_keep(struct exs_conn *conn, const void *data, u32 len)
 	kept->x = NULL;
 	memcpy(kept->data, data, len);
 	list_add_tail(&kept->node, &conn->messages);
-	return 0;
 }
 
 void exs_message_purge(struct exs_conn *conn)
@@ -82,6 +101,7 @@ void exs_message_purge(struct exs_conn *conn)
 
 	list_for_each_entry_safe(kept, next, &conn->messages, node)
 		exs_kept_free(kept);
+	kfree(conn->spare);
 }
 
 static int exs_message_copy(struct exs_kept *kept, struct iov_iter *to, size_t len)

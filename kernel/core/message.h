@@ -42,8 +42,13 @@ void exs_message_unhold(struct exs_conn *conn, struct exs_xfer *x);
 /* FIONREAD: bytes of the next message, 0 if there is none. conn->lock held. */
 u32 exs_message_queued(struct exs_conn *conn);
 
-/* Keep an eager message that nobody waits for. conn->lock held. 0, -ENOMEM. */
-int exs_message_keep(struct exs_conn *conn, const void *data, u32 len);
+/* Memory for an eager message of @len bytes that nobody waits for. conn->lock held. Return:
+ * whether there is any; if not, exs_conn_provide() waits for it.
+ */
+bool exs_message_reserve(struct exs_conn *conn, u32 len);
+
+/* Keep the message in what was reserved for it; conn->lock held since. */
+void exs_message_keep(struct exs_conn *conn, const void *data, u32 len);
 
 /* Free what was kept and never read. Nobody else has the connection. */
 void exs_message_purge(struct exs_conn *conn);

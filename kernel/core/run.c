@@ -22,6 +22,7 @@
  * ends, and a page that is copied count one each.
  */
 #define EXS_RUN_BUDGET	256
+#define EXS_RING_RETRY_NS	(100 * NSEC_PER_MSEC)
 
 static void exs_run_fail(struct exs_conn *conn, int err)
 	__must_hold(&conn->lock)
@@ -88,9 +89,10 @@ static void exs_run_clock(struct exs_conn *conn)
  */
 static void exs_run_alarm(struct exs_conn *conn)
 {
-	u64 at = conn->state == EXS_CONN_UP ? exs_engine_alarm(&conn->engine) : 0;
+	u64 ring = conn->engine.ring_wanted ? conn->ring_after : 0;
+	u64 at = min_not_zero(exs_engine_alarm(&conn->engine), ring);
 
-	if (at)
+	if (at && conn->state == EXS_CONN_UP)
 		hrtimer_start(&conn->alarm, ns_to_ktime(at), HRTIMER_MODE_ABS_SOFT);
 }
 
@@ -126,12 +128,17 @@ static void exs_run_transmit(struct exs_conn *conn)
 /* Kernel memory that a peer has us allocate: the user's, and in the user's cgroup. */
 static int exs_ring_alloc(struct exs_conn *conn, u32 size)
 {
-	int err = exs_limit_charge_user(conn->xn, EXS_LIMIT_PAGES, PFN_UP(size), conn->user);
 	void *mem;
+	int err;
 
-	if (err)
-		return err;
-	conn->ring_pages = PFN_UP(size);
+	if (conn->ring_mem)
+		return 0;
+	if (!conn->ring_pages) {
+		err = exs_limit_charge_user(conn->xn, EXS_LIMIT_PAGES, PFN_UP(size), conn->user);
+		if (err)
+			return err;
+		conn->ring_pages = PFN_UP(size);
+	}
 	mem = __vmalloc(size, GFP_KERNEL_ACCOUNT | __GFP_ZERO | __GFP_NOWARN);
 	if (!mem)
 		return -ENOMEM;
@@ -140,38 +147,60 @@ static int exs_ring_alloc(struct exs_conn *conn, u32 size)
 	return 0;
 }
 
-/* The peer wants to send and has nowhere to write: make our ring. */
-static void exs_run_ring(struct exs_conn *conn)
-	__must_hold(&conn->lock)
+static int exs_ring_make(struct exs_conn *conn, int size)
 {
-	int size = exs_option(&conn->options, EXS_SO_RING);
-	struct mem_cgroup *old;
-	int err;
+	struct mem_cgroup *old = set_active_memcg(conn->memcg);
+	int err = exs_ring_alloc(conn, size);
 
-	lockdep_assert_held(&conn->lock);
-	if (!conn->engine.ring_wanted || conn->ring_made || !size ||
-	    conn->state != EXS_CONN_UP)
-		return;
-	if (size == EXS_RING_DEFAULT)
-		size = exs_sysctl(conn->xn, ring_size);
-	WRITE_ONCE(conn->options.value[EXS_SO_RING], size);
-	conn->ring_made = true;
-	conn->users++;
-	spin_unlock(&conn->lock);
-
-	old = set_active_memcg(conn->memcg);
-	err = exs_ring_alloc(conn, size);
 	if (!err)
 		err = conn->ep->ops->map_ring(conn->ep, conn->ring_mem, size);
 	set_active_memcg(old);
+	return err;
+}
 
+/* From now on it cannot be changed. */
+static int exs_ring_size(struct exs_conn *conn)
+{
+	int size = exs_option(&conn->options, EXS_SO_RING);
+
+	lockdep_assert_held(&conn->lock);
+	if (size == EXS_RING_DEFAULT)
+		size = exs_sysctl(conn->xn, ring_size);
+	WRITE_ONCE(conn->options.value[EXS_SO_RING], size);
+	conn->ring_made = size;
+	return size;
+}
+
+/*
+ * The peer wants to send and has nowhere to write: make our ring. As long as there is no
+ * memory for it, the peer waits.
+ */
+static void exs_run_ring(struct exs_conn *conn)
+	__must_hold(&conn->lock)
+{
+	int err, size;
+
+	lockdep_assert_held(&conn->lock);
+	if (!conn->engine.ring_wanted || conn->state != EXS_CONN_UP ||
+	    (conn->ring_after && ktime_get_ns() < conn->ring_after))
+		return;
+	size = exs_ring_size(conn);
+	if (!size)
+		return;
+	conn->ring_after = 0;
+	conn->users++;
+	spin_unlock(&conn->lock);
+	err = exs_ring_make(conn, size);
 	spin_lock(&conn->lock);
 	exs_conn_unuse(conn);
 	if (!err) {
 		exs_engine_ring_ready(&conn->engine, size);
-		return;
+	} else if (err == -ENOMEM) {
+		exs_count(conn->xn, memory_waits, 1);
+		conn->ring_after = ktime_get_ns() + EXS_RING_RETRY_NS;
+	} else {
+		exs_run_fail(conn, ENOBUFS);
 	}
-	exs_run_fail(conn, ENOBUFS);
 }
 
 void exs_conn_read_ring(struct exs_conn *conn, u32 off, u32 len)
@@ -598,17 +627,24 @@ void exs_conn_invalidated(struct exs_conn *conn, struct exs_xfer *x)
 	x->invalidating = false;
 }
 
-static int exs_conn_eager(struct exs_conn *conn, struct exs_rcv *rcv)
+static void exs_conn_eager(struct exs_conn *conn, struct exs_rcv *rcv)
 {
 	const struct exs_msg *msg = &conn->msg;
 	u32 len;
 
-	if (!rcv)
-		return exs_message_keep(conn, msg->data, msg->len);
+	if (!rcv) {
+		exs_message_keep(conn, msg->data, msg->len);
+		return;
+	}
 	len = min_t(u64, msg->len, rcv->len);
 	exs_xfer_put(exs_rcv_xfer(rcv), 0, msg->data, len);
 	exs_conn_wrote(conn, exs_rcv_xfer(rcv), 0, len);
-	return 0;
+}
+
+/* Whether it is a message that no receive waits for. */
+static bool exs_conn_keeps(const struct exs_conn *conn, const struct exs_msg *msg)
+{
+	return msg->type == EXS_MSG_EAGER && list_empty(&conn->engine.receives);
 }
 
 exs_hot
@@ -621,12 +657,15 @@ int exs_conn_received(struct exs_conn *conn, const void *buf, u32 len, bool inva
 		return 0;
 	exs_run_clock(conn);
 	if (exs_wire_get_msg(buf, len, &conn->msg) < 0 ||
-	    (invalidates && conn->msg.type != EXS_MSG_WRITTEN) ||
-	    exs_engine_rx_msg(&conn->engine, &conn->msg, &rcv) < 0)
+	    (invalidates && conn->msg.type != EXS_MSG_WRITTEN))
+		return -EPROTO;
+	if (exs_conn_keeps(conn, &conn->msg) && !exs_message_reserve(conn, conn->msg.len))
+		return -ENOMEM;
+	if (exs_engine_rx_msg(&conn->engine, &conn->msg, &rcv) < 0)
 		return -EPROTO;
 	conn->wake |= EPOLLIN;
 	if (conn->msg.type == EXS_MSG_EAGER)
-		return exs_conn_eager(conn, rcv);
+		exs_conn_eager(conn, rcv);
 	/* Sleepers in poll() are woken by the bits that they asked for. */
 	if (conn->msg.type == EXS_MSG_FIN)
 		conn->wake |= EPOLLRDHUP | EPOLLHUP;

@@ -110,6 +110,7 @@
 	X(credit_stalls)	\
 	X(ring_stalls)		\
 	X(fetch_failed)		\
+	X(memory_waits)		\
 	X(invalidations)	\
 	X(remote_invalidations)	\
 	X(cq_placed)

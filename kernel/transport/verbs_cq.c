@@ -158,8 +158,11 @@ void exs_verbs_recv_done(struct ib_cq *cq, struct ib_wc *wc)
 	v->alive = jiffies;
 	/* An initiator that hears of us before we greeted: not our protocol. */
 	err = exs_verbs_is(v, EXS_VERBS_OPEN) ? exs_verbs_receive(v, wc, i) : -EPROTO;
+	v->wants_memory = err == -ENOMEM;
+	if (v->wants_memory)
+		return;
 	if (err) {
-		exs_verbs_fail(v, err == -EPROTO ? EPROTO : ENOBUFS);
+		exs_verbs_fail(v, EPROTO);
 		return;
 	}
 	err = exs_verbs_post_recv(v, i);
@@ -232,6 +235,23 @@ static void exs_verbs_first_message(struct exs_verbs_ep *v, const struct ib_wc *
 	spin_unlock(&v->ep.conn->lock);
 }
 
+/*
+ * One completion; conn->lock held, but not while a message waits for memory: so do what came
+ * behind it and, without a new credit, the peer.
+ */
+static void exs_verbs_complete(struct exs_verbs_ep *v, struct ib_wc *wc)
+	__must_hold(&v->ep.conn->lock)
+{
+	wc->wr_cqe->done(v->cq, wc);
+	while (unlikely(v->wants_memory)) {
+		v->wants_memory = false;
+		spin_unlock(&v->ep.conn->lock);
+		exs_conn_provide(v->ep.conn);
+		spin_lock(&v->ep.conn->lock);
+		wc->wr_cqe->done(v->cq, wc);
+	}
+}
+
 /* One batch. Return: how many completions there were. */
 exs_hot
 static int exs_verbs_drain_batch(struct exs_verbs_ep *v)
@@ -254,7 +274,7 @@ static int exs_verbs_drain_batch(struct exs_verbs_ep *v)
 	if (conn->sk)
 		sk_incoming_cpu_update(conn->sk);
 	for (i = 0; i < n; i++)
-		wcs[i].wr_cqe->done(v->cq, &wcs[i]);
+		exs_verbs_complete(v, &wcs[i]);
 	spin_unlock(&conn->lock);
 	set_active_memcg(old);
 	return n;

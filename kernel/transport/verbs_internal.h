@@ -178,6 +178,7 @@ struct exs_verbs_listener;
  * @pd: our protection domain; the resources exist while it is not NULL
  * @cq: completions of both queues; cq_mutex
  * @cq_mutex: one drain at a time
+ * @wants_memory: the message that was handed over last has no place; cq_mutex
  * @cq_work: drains
  * @mem: receive buffers, then header slots
  * @dma: its DMA address
@@ -247,6 +248,7 @@ struct exs_verbs_ep {
 	struct ib_pd *pd;
 	struct ib_cq *cq;
 	struct mutex cq_mutex;		/* one drain at a time */
+	bool wants_memory;		/* a message does; cq_mutex */
 	struct delayed_work cq_work;
 	void *mem;
 	u64 dma;

@@ -117,7 +117,7 @@ undo:
 		list_del(&key->link);
 		exs_verbs_key_free(v, key);
 	}
-	return -ENOBUFS;
+	return -ENOMEM;
 }
 
 /* Back into the pool. conn->lock held. */
