@@ -281,6 +281,17 @@ static int exs_send_chunk(struct exs_conn *conn, struct msghdr *msg, u32 len, bo
 	return err;
 }
 
+/* It does not wait for room. */
+static int exs_send_nothing(struct exs_conn *conn)
+{
+	int err;
+
+	spin_lock(&conn->lock);
+	err = exs_conn_send_error(conn);
+	spin_unlock(&conn->lock);
+	return err;
+}
+
 /*
  * What is not copied goes whole, too, up to a size: it takes no memory, and in
  * pieces it would only be slower.
@@ -293,6 +304,8 @@ static int exs_send_plain(struct exs_conn *conn, struct msghdr *msg, size_t len,
 	size_t want, sent = 0;
 	int n;
 
+	if (!message && !len)
+		return exs_send_nothing(conn);
 	do {
 		want = min_t(size_t, len - sent, EXS_MESSAGE_MAX);
 		in_place = in_place && want > EXS_SEND_COPY;
@@ -328,7 +341,7 @@ int exs_conn_sendmsg(struct exs_conn *conn, struct sock *sk, struct msghdr *msg,
 		return -EOPNOTSUPP;
 	if (message && len > EXS_MESSAGE_MAX && !feed)
 		return -EMSGSIZE;
-	if (!message && !len && !feed)
+	if (call && !message && !len && !feed)
 		return 0;
 	if (call)
 		err = exs_async_send(conn, call, msg, len);
@@ -349,6 +362,7 @@ struct exs_read {
 	struct msghdr *msg;
 	int flags;
 	size_t len, copied, target;
+	size_t skip;			/* SO_PEEK_OFF */
 	long timeo;
 };
 
@@ -380,7 +394,7 @@ static int exs_read_piece(struct exs_read *r, u32 off, u32 len)
 static u32 exs_read_peek(const struct exs_read *r, u32 *off)
 {
 	return exs_engine_peek(&r->conn->engine, &r->place,
-			       r->flags & MSG_PEEK ? r->copied : 0, off);
+			       r->flags & MSG_PEEK ? r->skip + r->copied : 0, off);
 }
 
 /* No more bytes will come. conn->lock held. */
@@ -392,7 +406,7 @@ static bool exs_read_over(const struct exs_read *r)
 	       (conn->state > EXS_CONN_UP && !exs_engine_readable(&conn->engine));
 }
 
-/* Copy until there is enough. conn->lock held. */
+/* Copy until there is enough; for no bytes, too, there has to be one. conn->lock held. */
 static int exs_read_loop(struct exs_read *r)
 	__must_hold(&r->conn->lock)
 {
@@ -400,7 +414,7 @@ static int exs_read_loop(struct exs_read *r)
 	u32 n, off;
 	int err;
 
-	while (r->copied < r->len) {
+	do {
 		n = exs_read_peek(r, &off);
 		if (n) {
 			err = exs_read_piece(r, off, n);
@@ -418,7 +432,7 @@ static int exs_read_loop(struct exs_read *r)
 				    &r->timeo);
 		if (err)
 			return err;
-	}
+	} while (r->copied < r->len);
 	return 0;
 }
 
@@ -434,15 +448,15 @@ static int exs_read_stream(struct exs_conn *conn, struct sock *sk, struct msghdr
 			   size_t len, int flags)
 {
 	struct exs_read r = {
-		.place = { .len = len, .flags = EXS_RCV_READER },
+		.place = { .len = max_t(size_t, len, 1), .flags = EXS_RCV_READER },
 		.conn = conn, .msg = msg, .flags = flags, .len = len,
 		.target = sock_rcvlowat(sk, flags & MSG_WAITALL, len),
 		.timeo = sock_rcvtimeo(sk, flags & MSG_DONTWAIT),
 	};
 	int err = -ENOTCONN;
 
-	if (!len)
-		return 0;
+	if (flags & MSG_PEEK)
+		r.skip = max(sk_peek_offset(sk, flags), 0);
 	spin_lock(&conn->lock);
 	if (exs_read_in_vain(conn)) {
 		err = -EOPNOTSUPP;
@@ -458,6 +472,10 @@ static int exs_read_stream(struct exs_conn *conn, struct sock *sk, struct msghdr
 	}
 	spin_unlock(&conn->lock);
 	exs_conn_run(conn);
+	if (flags & MSG_PEEK)
+		sk_peek_offset_fwd(sk, r.copied);
+	else
+		sk_peek_offset_bwd(sk, r.copied);
 	return r.copied ? r.copied : err;
 }
 
