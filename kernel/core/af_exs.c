@@ -150,7 +150,7 @@ int exs_accept(struct socket *sock, struct socket *newsock,
 	lock_sock_nested(child, SINGLE_DEPTH_NESTING);
 	sock_graft(child, newsock);
 	newsock->state = SS_CONNECTED;
-	set_bit(SOCK_SUPPORT_ZC, &newsock->flags);
+	exs_sock_flags(newsock);
 	release_sock(child);
 	return 0;
 }
@@ -399,7 +399,7 @@ __poll_t exs_sock_events(struct exs_sock *xs)
 		mask |= EPOLLOUT | EPOLLWRNORM;
 	if (shutdown == SHUTDOWN_MASK)
 		mask |= EPOLLHUP;
-	if (err)
+	if (err || !skb_queue_empty_lockless(&sk->sk_error_queue))
 		mask |= EPOLLERR;
 	return mask;
 }
@@ -550,6 +550,14 @@ static int exs_recv_unconnected(struct sock *sk)
 	return READ_ONCE(sk->sk_shutdown) & RCV_SHUTDOWN ? 0 : -ENOTCONN;
 }
 
+/* Errors of transmission end a connection: here are only MSG_ZEROCOPY's notifications. */
+static int exs_recv_errqueue(struct sock *sk, struct msghdr *msg, size_t len)
+{
+	if (test_bit(EXS_SK_V6, &exs_sk(sk)->flags))
+		return sock_recv_errqueue(sk, msg, len, SOL_IPV6, IPV6_RECVERR);
+	return sock_recv_errqueue(sk, msg, len, SOL_IP, IP_RECVERR);
+}
+
 exs_hot
 static int exs_recvmsg(struct socket *sock, struct msghdr *msg, size_t len, int flags)
 {
@@ -557,9 +565,8 @@ static int exs_recvmsg(struct socket *sock, struct msghdr *msg, size_t len, int 
 	struct exs_conn *conn = exs_sock_conn(exs_sk(sk));
 	int err;
 
-	/* Errors of transmission end a connection: there never is one here. */
 	if (flags & MSG_ERRQUEUE)
-		return -EAGAIN;
+		return exs_recv_errqueue(sk, msg, len);
 	/* Nor are there urgent data. */
 	if (flags & MSG_OOB && exs_sk(sk)->socktype == EXS_WIRE_STREAM)
 		return exs_sock_state(exs_sk(sk)) == EXS_LISTENING ? -ENOTCONN : -EINVAL;
@@ -637,7 +644,7 @@ static int exs_create(struct net *net, struct socket *sock, int protocol, int ke
 	if (protocol)
 		return -EPROTONOSUPPORT;
 	sock->ops = &exs_ops;
-	set_bit(SOCK_SUPPORT_ZC, &sock->flags);
+	exs_sock_flags(sock);
 	return exs_sock_alloc(net, exs_family, sock, sock->type, kern) ? 0 : -ENOMEM;
 }
 

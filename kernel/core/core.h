@@ -43,6 +43,13 @@ void exs_inet_clone(struct sock *child, const struct sock *sk);
 /* The socket is about to go. */
 void exs_inet_released(struct sock *sk);
 
+/* What the socket layer is to know of our sockets. */
+static inline void exs_sock_flags(struct socket *sock)
+{
+	set_bit(SOCK_SUPPORT_ZC, &sock->flags);
+	exs_take_sol_socket(sock);
+}
+
 /* Whether there are to be sockets at all: else it is counted. */
 bool exs_sock_enabled(struct net *net);
 

@@ -6,8 +6,8 @@
  * pages themselves are sent from or received into, or async/ feeds the send with
  * those of files (async/feed.c). Reads of Linux AIO become asynchronous receives
  * (async/aio.c). Otherwise a send copies the bytes into kernel pages, or has
- * pages of io_uring's and somebody to tell when it needs them no longer
- * (async/zerocopy.c), and returns; a receive of a stream takes a place in the order
+ * pages of io_uring's or, with MSG_ZEROCOPY, the program's, and somebody to tell when it
+ * needs them no longer (async/zerocopy.c), and returns; a receive of a stream takes a place in the order
  * of receives and copies from the ring; a receive of messages is in message.c.
  */
 #include <linux/mm.h>
@@ -294,13 +294,12 @@ static int exs_send_nothing(struct exs_conn *conn)
 
 /*
  * What is not copied goes whole, too, up to a size: it takes no memory, and in
- * pieces it would only be slower.
+ * pieces it would only be slower. *@in_place: whether to try; whether all went so.
  */
 static int exs_send_plain(struct exs_conn *conn, struct msghdr *msg, size_t len,
-			  long timeo)
+			  long timeo, bool *in_place)
 {
 	bool message = conn->socktype == EXS_WIRE_SEQPACKET;
-	bool in_place = exs_is_zerocopy(msg, len);
 	size_t want, sent = 0;
 	int n;
 
@@ -308,15 +307,49 @@ static int exs_send_plain(struct exs_conn *conn, struct msghdr *msg, size_t len,
 		return exs_send_nothing(conn);
 	do {
 		want = min_t(size_t, len - sent, EXS_MESSAGE_MAX);
-		in_place = in_place && want > EXS_SEND_COPY;
-		n = exs_send_reserve(conn, want, message || in_place, &timeo);
+		*in_place = *in_place && want > EXS_SEND_COPY;
+		n = exs_send_reserve(conn, want, message || *in_place, &timeo);
 		if (n >= 0)
-			n = exs_send_chunk(conn, msg, n, &in_place);
+			n = exs_send_chunk(conn, msg, n, in_place);
 		if (n < 0)
 			break;
 		sent += n;
 	} while (sent < len);
 	return sent ? sent : n;
+}
+
+/* MSG_ZEROCOPY: the notification says from which send on, and whether anything was copied. */
+static int exs_send_notify(struct exs_conn *conn, struct sock *sk, struct msghdr *msg,
+			   size_t len, long timeo)
+{
+	bool in_place = len > EXS_SEND_COPY;
+	struct ubuf_info *ubuf = exs_msg_zerocopy_alloc(sk);
+	int n;
+
+	if (!ubuf)
+		return -ENOBUFS;
+	msg->msg_ubuf = ubuf;
+	n = exs_send_plain(conn, msg, len, timeo, &in_place);
+	msg->msg_ubuf = NULL;
+	if (!in_place)
+		uarg_to_msgzc(ubuf)->zerocopy = 0;
+	if (n < 0)
+		net_zcopy_put_abort(ubuf, true);
+	else
+		net_zcopy_put(ubuf);
+	return n;
+}
+
+/* A call of send(2) or the like. */
+static int exs_send_call(struct exs_conn *conn, struct sock *sk, struct msghdr *msg, size_t len)
+{
+	long timeo = sock_sndtimeo(sk, msg->msg_flags & MSG_DONTWAIT);
+	bool in_place = exs_is_zerocopy(msg, len);
+
+	if (msg->msg_flags & MSG_ZEROCOPY && !msg->msg_ubuf && len &&
+	    sock_flag(sk, SOCK_ZEROCOPY))
+		return exs_send_notify(conn, sk, msg, len, timeo);
+	return exs_send_plain(conn, msg, len, timeo, &in_place);
 }
 
 /* The program hears of @err: if that is what was pending, it no longer is. */
@@ -346,8 +379,7 @@ int exs_conn_sendmsg(struct exs_conn *conn, struct sock *sk, struct msghdr *msg,
 	if (call)
 		err = exs_async_send(conn, call, msg, len);
 	else
-		err = exs_send_plain(conn, msg, len,
-				     sock_sndtimeo(sk, msg->msg_flags & MSG_DONTWAIT));
+		err = exs_send_call(conn, sk, msg, len);
 	if (err < 0)
 		exs_send_told(conn, err);
 	if (err == -EPIPE && !(msg->msg_flags & MSG_NOSIGNAL))

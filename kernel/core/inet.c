@@ -189,7 +189,7 @@ int exs_inet_sock_init(struct sock *sk)
 	exs_sock_setup(sk, sk->sk_type);
 	if (sk->sk_family == AF_INET6)
 		set_bit(EXS_SK_V6, &xs->flags);
-	set_bit(SOCK_SUPPORT_ZC, &sk->sk_socket->flags);
+	exs_sock_flags(sk->sk_socket);
 	return 0;
 }
 

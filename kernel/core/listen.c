@@ -307,7 +307,7 @@ static struct exs_waiting *exs_listen_take(struct exs_listen *listen)
 #define EXS_INHERITED_FLAGS	(BIT(SOCK_LINGER) | BIT(SOCK_KEEPOPEN) | BIT(SOCK_BROADCAST) | \
 				 BIT(SOCK_LOCALROUTE) | BIT(SOCK_URGINLINE) |		\
 				 BIT(SOCK_RCVTSTAMP) | BIT(SOCK_RCVTSTAMPNS) |		\
-				 BIT(SOCK_TSTAMP_NEW))
+				 BIT(SOCK_TSTAMP_NEW) | BIT(SOCK_ZEROCOPY))
 
 static void exs_child_inherit(struct sock *child, const struct sock *sk)
 {

@@ -6,6 +6,7 @@
  *	SOL_TCP			tcpopt.c
  *	SOL_IP, SOL_IPV6	inet.c, for sockets of these families
  *	  IPV6_V6ONLY		here, for all that take IPv6 addresses
+ *	SOL_SOCKET		SO_ZEROCOPY here, as the socket layer knows it for TCP alone
  */
 #include <linux/sockptr.h>
 #include <linux/tcp.h>
@@ -46,7 +47,17 @@ int exs_sock_check_promises(const struct sock *sk)
 	return READ_ONCE(sk->sk_mark) || READ_ONCE(sk->sk_priority) ? -EOPNOTSUPP : 0;
 }
 
-/* Of SOL_EXS, and IPV6_V6ONLY. */
+static int exs_set_zerocopy(struct sock *sk, int value)
+{
+	if (value != 0 && value != 1)
+		return -EINVAL;
+	lock_sock(sk);
+	sock_valbool_flag(sk, SOCK_ZEROCOPY, value);
+	release_sock(sk);
+	return 0;
+}
+
+/* Of SOL_EXS, SO_ZEROCOPY and IPV6_V6ONLY. */
 static int exs_set_own(struct exs_sock *xs, int level, int name, sockptr_t val,
 		       unsigned int len)
 {
@@ -58,8 +69,14 @@ static int exs_set_own(struct exs_sock *xs, int level, int name, sockptr_t val,
 		return -EINVAL;
 	if (copy_from_sockptr(&value, val, sizeof(value)))
 		return -EFAULT;
-	return level == SOL_EXS ? exs_set_option(xs, name, value) :
-				  exs_set_v6only(xs, value);
+	switch (level) {
+	case SOL_EXS:
+		return exs_set_option(xs, name, value);
+	case SOL_SOCKET:
+		return exs_set_zerocopy(&xs->sk, value);
+	default:
+		return exs_set_v6only(xs, value);
+	}
 }
 
 int exs_setsockopt(struct socket *sock, int level, int name, sockptr_t val,
@@ -67,7 +84,9 @@ int exs_setsockopt(struct socket *sock, int level, int name, sockptr_t val,
 {
 	struct exs_sock *xs = exs_sk(sock->sk);
 
-	if (level == SOL_EXS || exs_is_v6only(xs, level, name))
+	if (level == SOL_SOCKET && name != SO_ZEROCOPY)
+		return sock_setsockopt(sock, level, name, val, len);
+	if (level == SOL_EXS || level == SOL_SOCKET || exs_is_v6only(xs, level, name))
 		return exs_set_own(xs, level, name, val, len);
 	if (level == SOL_TCP)
 		return exs_tcp_set(xs, name, val, len);

@@ -16,6 +16,7 @@
 #include <unistd.h>
 #include <linux/sockios.h>
 #include <linux/bpf.h>
+#include <linux/errqueue.h>
 #include <linux/tcp.h>
 
 static char buf[128 * 1024];
@@ -726,6 +727,60 @@ static void peek_off(void)
 	pair_close(&p);
 }
 
+/* The next notification of MSG_ZEROCOPY, which is of sends @from to @to. */
+static void notified(int fd, unsigned int from, unsigned int to, bool copied)
+{
+	char control[128];
+	struct msghdr m = { .msg_control = control, .msg_controllen = sizeof(control) };
+	struct sock_extended_err ee;
+	struct cmsghdr *c;
+
+	wait_io(fd, POLLERR);
+	must_be(recvmsg(fd, &m, MSG_ERRQUEUE), 0);
+	must_be(m.msg_flags & MSG_ERRQUEUE, MSG_ERRQUEUE);
+	c = CMSG_FIRSTHDR(&m);
+	check(c && c->cmsg_level == IPPROTO_IP && c->cmsg_type == IP_RECVERR, "no notification");
+	memcpy(&ee, CMSG_DATA(c), sizeof(ee));
+	must_be(ee.ee_origin, SO_EE_ORIGIN_ZEROCOPY);
+	must_be(ee.ee_errno, 0);
+	must_be(ee.ee_info, from);
+	must_be(ee.ee_data, to);
+	must_be(!!(ee.ee_code & SO_EE_CODE_ZEROCOPY_COPIED), copied);
+}
+
+/* The memory is the kernel's until a notification says that it is not. */
+static void msg_zerocopy(void)
+{
+	int one = 1;
+	char *mem = pages(sizeof(buf));
+	struct pair p;
+
+	pair_open(&p);
+	if (setsockopt(p.c, SOL_SOCKET, SO_ZEROCOPY, &one, sizeof(one))) {
+		must_be(errno, EOPNOTSUPP);
+		skip("this kernel has SO_ZEROCOPY for TCP alone");
+	}
+	data_fill(1, 0, mem, sizeof(buf));
+	must_be(send(p.c, mem, sizeof(buf), MSG_ZEROCOPY), sizeof(buf));
+	recv_all(p.s, 1, 0, sizeof(buf));
+	notified(p.c, 0, 0, false);
+	must_be(delta("zerocopy_bytes"), sizeof(buf));
+	/* A small one is copied, and so is one without the option. */
+	must_be(send(p.c, mem, 100, MSG_ZEROCOPY), 100);
+	must_be(send(p.s, mem, sizeof(buf), MSG_ZEROCOPY), sizeof(buf));
+	recv_all(p.s, 1, 0, 100);
+	recv_all(p.c, 1, 0, sizeof(buf));
+	notified(p.c, 1, 1, true);
+	must_be(delta("zerocopy_bytes"), sizeof(buf));
+	must_be(poll_now(p.s, POLLERR), 0);
+	must_be(poll_now(p.c, POLLERR), 0);
+	/* One that fails has none. */
+	must(shutdown(p.c, SHUT_WR));
+	must_fail(send(p.c, mem, sizeof(buf), MSG_ZEROCOPY | MSG_NOSIGNAL), EPIPE);
+	must_fail(recv(p.c, buf, 1, MSG_ERRQUEUE), EAGAIN);
+	pair_close(&p);
+}
+
 /* An idle peer is asked, answers, and notices nothing. */
 static void keepalive(void)
 {
@@ -876,6 +931,7 @@ static const struct e2e_case cases[] = {
 	{ "device_of_listen", device_of_listen, .on = ON_ALL6, .needs = NEEDS_ONE | NEEDS_RXE },
 	{ "keepalive", keepalive, .on = ON_STREAM, .needs = NEEDS_ONE },
 	{ "sndbuf", sndbuf, .on = ON_STREAM, .needs = NEEDS_ONE },
+	{ "msg_zerocopy", msg_zerocopy, .on = ON_STREAM | ON_INET, .needs = NEEDS_ONE },
 	{ "tcp_info", tcp_info, .on = ON_BOTH | ON_TCP, .needs = NEEDS_ONE },
 	{ "notsent_lowat", notsent_lowat, .on = ON_STREAM, .needs = NEEDS_ONE },
 	{ "user_timeout", user_timeout, .on = ON_STREAM, .needs = NEEDS_ONE },

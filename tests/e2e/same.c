@@ -729,10 +729,6 @@ static const struct { const char *why, *cases[LINES]; } differences[] = {
 	  "IP_MINTTL/connected IP_MINTTL/fresh IP_MINTTL/inherited_listening",
 	  "IP_MINTTL/listening IP_MINTTL/shapes_fresh",
 	} },
-	{ "exs_send() is the way to that", {
-	  "SO_ZEROCOPY/connected SO_ZEROCOPY/fresh SO_ZEROCOPY/inherited_listening",
-	  "SO_ZEROCOPY/listening",
-	} },
 	{ "a connection's segments are the device's, and it has no such window", {
 	  "TCP_MAXSEG/connected TCP_MAXSEG/inherited_listening TCP_WINDOW_CLAMP/connected",
 	} },
