@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Sends of io_uring that are not copied (IORING_OP_SEND_ZC and SENDMSG_ZC).
+ * Sends of io_uring that are not copied (IORING_OP_SEND_ZC and SENDMSG_ZC), and those with
+ * MSG_ZEROCOPY, whose ubuf_info core/data.c makes.
  *
  * io_uring calls sendmsg() with a struct ubuf_info of its own, and reports how many
  * bytes were taken as soon as that returns. That the memory is free again it

@@ -227,6 +227,27 @@ static inline void hrtimer_setup(struct hrtimer *timer,
 #define MSG_SPLICE_PAGES	0
 #endif
 
+/*
+ * Have SOL_SOCKET's options come to exs_setsockopt(), as SO_ZEROCOPY knows TCP alone. Without
+ * it that is EOPNOTSUPP.
+ */
+static inline void exs_take_sol_socket(struct socket *sock)
+{
+#ifdef EXS_HAVE_CUSTOM_SOCKOPT
+	set_bit(SOCK_CUSTOM_SOCKOPT, &sock->flags);
+#endif
+}
+
+/* A notification of MSG_ZEROCOPY; NULL: no memory. Its pages are charged elsewhere. */
+static inline struct ubuf_info *exs_msg_zerocopy_alloc(struct sock *sk)
+{
+#ifdef EXS_HAVE_ZEROCOPY_DEVMEM
+	return msg_zerocopy_realloc(sk, 0, NULL, false);
+#else
+	return msg_zerocopy_realloc(sk, 0, NULL);
+#endif
+}
+
 /* Makes @ubuf one that exs_ubuf_is_marked(). */
 void exs_ubuf_mark(struct ubuf_info *ubuf);
 bool exs_ubuf_is_marked(const struct ubuf_info *ubuf);

@@ -83,11 +83,13 @@ static int exs_bind(struct socket *sock, struct sockaddr_unsized *uaddr, int len
 	err = exs_filter_addr(sock->sk, uaddr, &len, true, &flags);
 	if (!err)
 		err = exs_addr_get(xs, uaddr, len, &addr, &v6);
+	if (!err && v6 && addr.ss_family == AF_INET && xs->sk.sk_ipv6only)
+		err = -EINVAL;
 	if (err)
 		return err;
 	any_port = flags & BPF_RET_BIND_NO_CAP_NET_BIND_SERVICE;
 	mutex_lock(&xs->op_lock);
-	err = sock->state == SS_UNCONNECTED ? exs_bind_addr(xs, &addr, v6, any_port) : -EINVAL;
+	err = exs_bind_addr(xs, &addr, v6, any_port);
 	mutex_unlock(&xs->op_lock);
 	return err;
 }
@@ -148,7 +150,7 @@ int exs_accept(struct socket *sock, struct socket *newsock,
 	lock_sock_nested(child, SINGLE_DEPTH_NESTING);
 	sock_graft(child, newsock);
 	newsock->state = SS_CONNECTED;
-	set_bit(SOCK_SUPPORT_ZC, &newsock->flags);
+	exs_sock_flags(newsock);
 	release_sock(child);
 	return 0;
 }
@@ -183,27 +185,47 @@ static int exs_connect_call(struct socket *sock, struct sockaddr_unsized *uaddr,
 {
 	struct exs_sock *xs = exs_sk(sock->sk);
 	const struct sockaddr *sa = (const void *)uaddr;
-	struct sockaddr_storage addr;
-	u32 filtered;
-	bool v6;
 	int err;
 
-	if (len >= (int)sizeof(sa->sa_family) && sa->sa_family == AF_UNSPEC) {
+	if (len < (int)sizeof(sa->sa_family))
+		return exs_connect_refuse(xs, -EINVAL);
+	if (sa->sa_family == AF_UNSPEC) {
 		mutex_lock(&xs->op_lock);
 		/* No event could follow for an operation that waits for connect(). */
 		if (READ_ONCE(xs->connect_waiter) && exs_sock_state(xs) != EXS_CONNECTING)
 			err = exs_connect_refuse(xs, -EAFNOSUPPORT);
 		else
-			err = exs_disconnect(sock, 0);
+			err = exs_disconnect(sock, ECONNRESET);
 		mutex_unlock(&xs->op_lock);
 		return err;
 	}
-	err = exs_filter_addr(sock->sk, uaddr, &len, false, &filtered);
-	if (!err)
-		err = exs_addr_get(xs, uaddr, len, &addr, &v6);
-	if (err)
-		return exs_connect_refuse(xs, err);
-	return exs_connect(sock, &addr, v6, flags);
+	return exs_connect(sock, uaddr, len, flags);
+}
+
+/* Its own name: while it connects, what the attempt has got by now. lock_sock held. */
+static int exs_getname_own(struct exs_sock *xs, struct sockaddr *uaddr)
+{
+	struct exs_conn *conn = xs->attempt;
+
+	sock_owned_by_me(&xs->sk);
+	if (conn)
+		exs_sock_name(xs, conn);
+	return exs_addr_put(xs, &xs->local, uaddr);
+}
+
+static bool exs_conn_is_up(const struct exs_conn *conn)
+{
+	return READ_ONCE(conn->state) == EXS_CONN_UP;
+}
+
+static bool exs_conn_is_closed(struct exs_conn *conn)
+{
+	bool closed;
+
+	spin_lock(&conn->lock);
+	closed = conn->end_err || exs_conn_both_shut(conn);
+	spin_unlock(&conn->lock);
+	return closed;
 }
 
 static int exs_getname(struct socket *sock, struct sockaddr *uaddr, int peer)
@@ -213,11 +235,11 @@ static int exs_getname(struct socket *sock, struct sockaddr *uaddr, int peer)
 
 	lock_sock(sock->sk);
 	if (!peer)
-		len = exs_addr_put(xs, &xs->local, uaddr);
+		len = exs_getname_own(xs, uaddr);
 	else if (xs->state != EXS_CONNECTED)
 		len = -ENOTCONN;
-	else if (peer == 1 && READ_ONCE(xs->conn->end_err))
-		len = -ENOTCONN;	/* as a TCP socket that was reset */
+	else if (peer == 1 && exs_conn_is_closed(xs->conn))
+		len = -ENOTCONN;	/* as a TCP socket in that state */
 	else
 		len = exs_addr_put(xs, &xs->peer, uaddr);
 	release_sock(sock->sk);
@@ -226,21 +248,22 @@ static int exs_getname(struct socket *sock, struct sockaddr *uaddr, int peer)
 	return len;
 }
 
-static bool exs_conn_is_up(const struct exs_conn *conn)
+/* What is not connected is shut, too, until it is. */
+static int exs_shutdown_unconnected(struct sock *sk, int how)
 {
-	return READ_ONCE(conn->state) == EXS_CONN_UP;
+	lock_sock(sk);
+	WRITE_ONCE(sk->sk_shutdown, sk->sk_shutdown | how);
+	release_sock(sk);
+	return -ENOTCONN;
 }
 
 static int exs_shutdown_connected(struct exs_sock *xs, int how)
 {
 	struct exs_conn *conn = xs->conn;
-	struct sock *sk = &xs->sk;
+	int err = exs_shutdown_unconnected(&xs->sk, how);
 
-	lock_sock(sk);
-	WRITE_ONCE(sk->sk_shutdown, sk->sk_shutdown | how);
-	release_sock(sk);
-	if (!exs_conn_is_up(conn))
-		return -ENOTCONN;
+	if (!exs_conn_is_up(conn) || exs_conn_is_closed(conn))
+		return err;
 	if (how & RCV_SHUTDOWN)
 		exs_conn_shutdown_read(conn);
 	if (how & SEND_SHUTDOWN)
@@ -260,7 +283,7 @@ static int exs_shutdown_locked(struct socket *sock, int how)
 	case EXS_CONNECTING:
 		return exs_disconnect(sock, ECONNRESET);
 	default:
-		return -ENOTCONN;
+		return exs_shutdown_unconnected(&xs->sk, how);
 	}
 }
 
@@ -376,7 +399,7 @@ __poll_t exs_sock_events(struct exs_sock *xs)
 		mask |= EPOLLOUT | EPOLLWRNORM;
 	if (shutdown == SHUTDOWN_MASK)
 		mask |= EPOLLHUP;
-	if (err)
+	if (err || !skb_queue_empty_lockless(&sk->sk_error_queue))
 		mask |= EPOLLERR;
 	return mask;
 }
@@ -419,14 +442,16 @@ static __poll_t exs_poll(struct file *file, struct socket *sock, poll_table *wai
 	return mask;
 }
 
-/* Bytes to be read (of the next message), or of plain sends not yet sent. */
-static int exs_conn_queued(struct exs_conn *conn, bool out)
+/* Bytes to be read (of the next message), or of plain sends that are not yet over, or begun. */
+static int exs_conn_queued(struct exs_conn *conn, unsigned int cmd)
 {
 	int n;
 
 	spin_lock(&conn->lock);
-	if (out)
+	if (cmd == SIOCOUTQ)
 		n = conn->unsent;
+	else if (cmd == SIOCOUTQNSD)
+		n = exs_conn_notsent(conn);
 	else if (conn->socktype == EXS_WIRE_SEQPACKET)
 		n = exs_message_queued(conn);
 	else
@@ -445,13 +470,13 @@ static bool exs_conn_has_data(struct exs_conn *conn)
 	return has;
 }
 
-static int exs_ioctl_queued(struct exs_sock *xs, bool out, int __user *arg)
+static int exs_ioctl_queued(struct exs_sock *xs, unsigned int cmd, int __user *arg)
 {
 	struct exs_conn *conn = exs_sock_conn(xs);
 
 	if (exs_sock_state(xs) == EXS_LISTENING)
 		return -EINVAL;
-	return put_user(conn ? exs_conn_queued(conn, out) : 0, arg);
+	return put_user(conn ? exs_conn_queued(conn, cmd) : 0, arg);
 }
 
 static int exs_ioctl(struct socket *sock, unsigned int cmd, unsigned long value)
@@ -461,9 +486,12 @@ static int exs_ioctl(struct socket *sock, unsigned int cmd, unsigned long value)
 
 	switch (cmd) {
 	case SIOCINQ:
-		return exs_ioctl_queued(xs, false, arg);
 	case SIOCOUTQ:
-		return exs_ioctl_queued(xs, true, arg);
+	case SIOCOUTQNSD:
+		return exs_ioctl_queued(xs, cmd, arg);
+	case SIOCATMARK:
+		/* There are no urgent data. */
+		return put_user(0, (int __user *)arg);
 	default:
 		return exs_async_ioctl(sock, cmd, arg);
 	}
@@ -522,6 +550,14 @@ static int exs_recv_unconnected(struct sock *sk)
 	return READ_ONCE(sk->sk_shutdown) & RCV_SHUTDOWN ? 0 : -ENOTCONN;
 }
 
+/* Errors of transmission end a connection: here are only MSG_ZEROCOPY's notifications. */
+static int exs_recv_errqueue(struct sock *sk, struct msghdr *msg, size_t len)
+{
+	if (test_bit(EXS_SK_V6, &exs_sk(sk)->flags))
+		return sock_recv_errqueue(sk, msg, len, SOL_IPV6, IPV6_RECVERR);
+	return sock_recv_errqueue(sk, msg, len, SOL_IP, IP_RECVERR);
+}
+
 exs_hot
 static int exs_recvmsg(struct socket *sock, struct msghdr *msg, size_t len, int flags)
 {
@@ -529,30 +565,40 @@ static int exs_recvmsg(struct socket *sock, struct msghdr *msg, size_t len, int 
 	struct exs_conn *conn = exs_sock_conn(exs_sk(sk));
 	int err;
 
-	/* Errors of transmission end a connection: there never is one here. */
 	if (flags & MSG_ERRQUEUE)
-		return -EAGAIN;
+		return exs_recv_errqueue(sk, msg, len);
+	/* Nor are there urgent data. */
+	if (flags & MSG_OOB && exs_sk(sk)->socktype == EXS_WIRE_STREAM)
+		return exs_sock_state(exs_sk(sk)) == EXS_LISTENING ? -ENOTCONN : -EINVAL;
 	if (!conn)
 		conn = exs_wait_conn(sk, sock_rcvtimeo(sk, flags & MSG_DONTWAIT));
 	if (IS_ERR(conn))
 		return PTR_ERR(conn);
 	if (!conn)
 		return exs_recv_unconnected(sk);
-	/* After shutdown(SHUT_RD) what is there can be read, then comes EOF. */
-	if (READ_ONCE(sk->sk_shutdown) & RCV_SHUTDOWN && !exs_conn_has_data(conn))
-		return 0;
 	exs_sock_error_before(exs_sk(sk));
+	/* After shutdown(SHUT_RD) what is there can be read, then comes the error, or EOF. */
+	if (READ_ONCE(sk->sk_shutdown) & RCV_SHUTDOWN && !exs_conn_has_data(conn))
+		return sock_error(sk);
 	err = exs_conn_recvmsg(conn, sk, msg, len, flags);
 	exs_sock_error_after(exs_sk(sk));
 	return err;
 }
 
-/* lock_sock held. There may be enough for those who wait in poll(). */
+/* TCP's limit. lock_sock held. There may be enough for those who wait in poll(). */
 static int exs_set_rcvlowat(struct sock *sk, int val)
 {
-	WRITE_ONCE(sk->sk_rcvlowat, val ?: 1);
+	int most = sk->sk_userlocks & SOCK_RCVBUF_LOCK ? READ_ONCE(sk->sk_rcvbuf) :
+		   READ_ONCE(sock_net(sk)->ipv4.sysctl_tcp_rmem[2]);
+
+	WRITE_ONCE(sk->sk_rcvlowat, min(val, most / 2) ?: 1);
 	sk->sk_data_ready(sk);
 	return 0;
+}
+
+static int exs_set_peek_off(struct sock *sk, int val)
+{
+	return exs_sk(sk)->socktype == EXS_WIRE_STREAM ? sk_set_peek_off(sk, val) : -EOPNOTSUPP;
 }
 
 /* Without .family, which is no constant: only AF_UNIX looks for its own there. */
@@ -577,6 +623,7 @@ const struct proto_ops exs_ops = {
 	.recvmsg	= exs_recvmsg,
 	.mmap		= sock_no_mmap,
 	.set_rcvlowat	= exs_set_rcvlowat,
+	.set_peek_off	= exs_set_peek_off,
 };
 
 /* Switched off is as good as not there. */
@@ -597,7 +644,7 @@ static int exs_create(struct net *net, struct socket *sock, int protocol, int ke
 	if (protocol)
 		return -EPROTONOSUPPORT;
 	sock->ops = &exs_ops;
-	set_bit(SOCK_SUPPORT_ZC, &sock->flags);
+	exs_sock_flags(sock);
 	return exs_sock_alloc(net, exs_family, sock, sock->type, kern) ? 0 : -ENOMEM;
 }
 

@@ -22,27 +22,24 @@ static int exs_addr_get_v4(const struct sockaddr_in *in, int len,
 	return 0;
 }
 
-static int exs_addr_get_mapped(const struct exs_sock *xs, const struct sockaddr_in6 *in6,
-			       struct sockaddr_storage *addr)
+static int exs_addr_get_mapped(const struct sockaddr_in6 *in6, struct sockaddr_storage *addr)
 {
 	struct sockaddr_in *in = (struct sockaddr_in *)addr;
 
-	if (test_bit(EXS_SK_V6ONLY, &xs->flags))
-		return -EINVAL;
 	in->sin_family = AF_INET;
 	in->sin_port = in6->sin6_port;
 	in->sin_addr.s_addr = in6->sin6_addr.s6_addr32[3];
 	return 0;
 }
 
-static int exs_addr_get_v6(const struct exs_sock *xs, const struct sockaddr_in6 *in6,
-			   int len, struct sockaddr_storage *addr, bool *v6)
+static int exs_addr_get_v6(const struct sockaddr_in6 *in6, int len,
+			   struct sockaddr_storage *addr, bool *v6)
 {
 	if (len < SIN6_LEN_RFC2133)
 		return -EINVAL;
 	*v6 = true;
 	if (ipv6_addr_v4mapped(&in6->sin6_addr))
-		return exs_addr_get_mapped(xs, in6, addr);
+		return exs_addr_get_mapped(in6, addr);
 	memcpy(addr, in6, min_t(int, len, sizeof(*in6)));
 	if (ipv6_addr_type(&in6->sin6_addr) & IPV6_ADDR_LINKLOCAL &&
 	    !((struct sockaddr_in6 *)addr)->sin6_scope_id)
@@ -65,7 +62,7 @@ int exs_addr_get(const struct exs_sock *xs, const void *uaddr, int len,
 	case AF_INET:
 		return exs_addr_get_v4(uaddr, len, addr);
 	case AF_INET6:
-		return exs_addr_get_v6(xs, uaddr, len, addr, v6);
+		return exs_addr_get_v6(uaddr, len, addr, v6);
 	default:
 		return -EAFNOSUPPORT;
 	}
@@ -119,6 +116,13 @@ static bool exs_addr_is_local(const struct sockaddr_storage *addr)
 	       !ipv4_is_lbcast(in->sin_addr.s_addr);
 }
 
+/* A socket with such an address has no use for IPv4, and TCP's says so from then on. */
+static bool exs_addr_is_specific_v6(const struct sockaddr_storage *addr)
+{
+	return addr->ss_family == AF_INET6 &&
+	       !ipv6_addr_any(&((const struct sockaddr_in6 *)addr)->sin6_addr);
+}
+
 static bool exs_port_is_forbidden(struct net *net, const struct sockaddr_storage *addr)
 {
 	/* In the same place in both families. */
@@ -135,7 +139,7 @@ static int exs_bind_verbs(struct exs_sock *xs, struct sockaddr_storage *addr)
 	lockdep_assert_held(&xs->op_lock);
 	if (xs->sk.sk_reuse)
 		flags |= EXS_BIND_REUSE;
-	if (test_bit(EXS_SK_V6ONLY, &xs->flags))
+	if (xs->sk.sk_ipv6only)
 		flags |= EXS_BIND_V6ONLY;
 	return exs_verbs_bind(sock_net(&xs->sk), addr, flags, &xs->bound);
 }
@@ -159,6 +163,9 @@ int exs_bind_addr(struct exs_sock *xs, struct sockaddr_storage *addr, bool v6, b
 	lock_sock(sk);
 	xs->local = *addr;
 	assign_bit(EXS_SK_V6, &xs->flags, v6);
+	set_bit(EXS_SK_BOUND, &xs->flags);
+	if (exs_addr_is_specific_v6(addr))
+		sk->sk_ipv6only = true;
 	exs_change_state(xs, EXS_BOUND);
 	release_sock(sk);
 	return 0;

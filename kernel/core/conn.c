@@ -246,6 +246,18 @@ unsigned long exs_conn_keepalive(const struct exs_conn *conn)
 	return idle ? idle * HZ : READ_ONCE(sock_net(sk)->ipv4.sysctl_tcp_keepalive_time);
 }
 
+unsigned long exs_conn_user_timeout(const struct exs_conn *conn)
+{
+	lockdep_assert_held(&conn->lock);
+	return conn->sk ? exs_user_timeout(exs_sk(conn->sk)) : 0;
+}
+
+bool exs_conn_both_shut(const struct exs_conn *conn)
+{
+	lockdep_assert_held(&conn->lock);
+	return conn->engine_up && conn->engine.fin_rcvd && conn->engine.fin_wanted;
+}
+
 /* What a transport calls complete may still be on its way, and a disconnect overtake it. */
 bool exs_conn_flushed(const struct exs_conn *conn)
 {
@@ -517,11 +529,26 @@ u32 exs_conn_sndbuf(const struct exs_conn *conn)
 	return exs_sysctl_cap(conn->xn, sndbuf);
 }
 
+u32 exs_conn_notsent(const struct exs_conn *conn)
+{
+	lockdep_assert_held(&conn->lock);
+	return conn->unsent - min_t(u64, conn->unsent, conn->tx_bytes);
+}
+
+/* TCP_NOTSENT_LOWAT. What becomes less is the end of a send, which wakes those who wait. */
+static bool exs_conn_much_notsent(const struct exs_conn *conn)
+{
+	const struct sock *sk = conn->sk;
+	u32 most = sk ? READ_ONCE(exs_sk(sk)->kept[EXS_KEPT_NOTSENT_LOWAT]) : 0;
+
+	return most && exs_conn_notsent(conn) >= most;
+}
+
 bool exs_conn_writable(const struct exs_conn *conn)
 {
 	lockdep_assert_held(&conn->lock);
 	return conn->state == EXS_CONN_UP && !conn->engine.fin_wanted &&
-	       conn->sndbuf_used < exs_conn_sndbuf(conn);
+	       conn->sndbuf_used < exs_conn_sndbuf(conn) && !exs_conn_much_notsent(conn);
 }
 
 __poll_t exs_conn_poll(struct exs_conn *conn, int lowat)
@@ -535,7 +562,7 @@ __poll_t exs_conn_poll(struct exs_conn *conn, int lowat)
 		exs_message_want(conn);
 	if (conn->engine_up && conn->engine.fin_rcvd)
 		mask |= EPOLLIN | EPOLLRDNORM | EPOLLRDHUP;
-	if (conn->engine_up && conn->engine.fin_rcvd && conn->engine.fin_wanted)
+	if (exs_conn_both_shut(conn))
 		mask |= EPOLLHUP;
 	if (exs_conn_writable(conn))
 		mask |= EPOLLOUT | EPOLLWRNORM;

@@ -160,6 +160,7 @@ struct exs_xfer {
  * @options: its SOL_EXS options; read without the lock, too
  * @memcg: charged with what is allocated for it, by whatever thread; a reference, or
  *	NULL: there are none; constant
+ * @mss: bytes of data in a packet; 0: not known; likewise
  * @user: whose cap it counts against until it is gone, or NULL: a half-open one's; a
  *	charge, set before it is used
  */
@@ -176,6 +177,7 @@ struct exs_conn {
 	enum exs_conn_state state;
 	u8 socktype;
 	int bound_dev_if;
+	u32 mss;
 	struct sockaddr_storage local, peer;
 	/* private: to conn.c, run.c, data.c, message.c */
 	bool running, run_again;	/* exs_conn_run()                  */
@@ -462,6 +464,10 @@ bool exs_conn_arrived(const struct exs_conn *conn);
 /* SO_KEEPALIVE: how long the peer may be idle before it is asked for a sign of life,
  * in jiffies; 0: for ever. [locked], but nothing has to follow */
 unsigned long exs_conn_keepalive(const struct exs_conn *conn);
+
+/* TCP_USER_TIMEOUT: how long the peer may leave what was sent unanswered, in jiffies; 0: it
+ * is not set. [locked], likewise */
+unsigned long exs_conn_user_timeout(const struct exs_conn *conn);
 
 /* The SEND of EXS_MSG_FIN is complete. [locked] */
 void exs_conn_fin_delivered(struct exs_conn *conn);

@@ -59,7 +59,7 @@ static void exs_attempt_up(struct exs_sock *xs, struct exs_conn *conn)
 static void exs_attempt_reset(struct exs_sock *xs)
 {
 	sock_owned_by_me(&xs->sk);
-	exs_change_state(xs, xs->local.ss_family ? EXS_BOUND : EXS_UNCONNECTED);
+	exs_change_state(xs, test_bit(EXS_SK_BOUND, &xs->flags) ? EXS_BOUND : EXS_UNCONNECTED);
 }
 
 static void exs_attempt_failed(struct exs_sock *xs, int err)
@@ -101,6 +101,7 @@ static bool exs_attempt_settle(struct exs_sock *xs, struct exs_settled *s)
 	if (up) {
 		exs_attempt_up(xs, conn);
 	} else {
+		exs_sock_name(xs, conn);
 		exs_attempt_failed(xs, err);
 		s->drop = conn;
 		s->err = -xs->sk.sk_err;
@@ -210,6 +211,7 @@ static int exs_connect_begin(struct exs_sock *xs, bool v6)
 			assign_bit(EXS_SK_V6, &xs->flags, v6);
 		xs->starting = true;
 		WRITE_ONCE(sk->sk_err, 0);
+		WRITE_ONCE(sk->sk_shutdown, 0);
 		exs_change_state(xs, EXS_CONNECTING);
 	}
 	release_sock(sk);
@@ -223,7 +225,7 @@ static int exs_connect_endpoint(struct exs_sock *xs, struct exs_conn *conn)
 	int err;
 
 	lockdep_assert_held(&xs->op_lock);
-	if (!xs->local.ss_family)
+	if (!test_bit(EXS_SK_BOUND, &xs->flags))
 		return exs_verbs_create(sock_net(&xs->sk), conn);
 	err = exs_bind_again(xs);
 	if (err)
@@ -243,7 +245,8 @@ static struct exs_conn *exs_connect_make(struct exs_sock *xs,
 	mem_cgroup_put(memcg);
 	if (!conn)
 		return ERR_PTR(-ENOMEM);
-	conn->local = xs->local;
+	if (test_bit(EXS_SK_BOUND, &xs->flags))
+		conn->local = xs->local;
 	conn->peer = *addr;
 	conn->bound_dev_if = READ_ONCE(xs->sk.sk_bound_dev_if);
 	err = exs_limit_charge(EXS_LIMIT_CONNS, 1, &conn->user);
@@ -285,9 +288,10 @@ static struct exs_conn *exs_connect_prepare(struct socket *sock, bool v6,
 }
 
 /* Hand the attempt to the transport. conn->users keeps the endpoint. */
-static int exs_connect_transport(struct exs_conn *conn, bool nonblock)
+static int exs_connect_transport(struct exs_conn *conn, bool nonblock, long user_timeout)
 {
-	long timeout = msecs_to_jiffies(exs_sysctl(conn->xn, connect_timeout));
+	long most = msecs_to_jiffies(exs_sysctl(conn->xn, connect_timeout));
+	long timeout = min(most, user_timeout ?: LONG_MAX);
 	struct exs_ep *ep;
 	int err = -ECONNABORTED;
 
@@ -362,7 +366,7 @@ static int exs_connect_start(struct socket *sock, const struct sockaddr_storage 
 	mutex_unlock(&xs->op_lock);
 	if (IS_ERR(conn))
 		return PTR_ERR(conn);
-	err = exs_connect_transport(conn, timeo != MAX_SCHEDULE_TIMEOUT);
+	err = exs_connect_transport(conn, timeo != MAX_SCHEDULE_TIMEOUT, exs_user_timeout(xs));
 	if (err && !exs_connect_goes_on(err))
 		exs_conn_lost(conn, -err);
 	err = exs_connect_end(sock, conn, err);
@@ -386,8 +390,29 @@ int exs_connect_refuse(struct exs_sock *xs, int err)
 	return err;
 }
 
-int exs_connect(struct socket *sock, const struct sockaddr_storage *addr, bool v6,
-		int flags)
+/* The address is looked at only if there may be an attempt. */
+static int exs_connect_new(struct socket *sock, struct sockaddr_unsized *uaddr, int len,
+			   long timeo)
+{
+	struct exs_sock *xs = exs_sk(sock->sk);
+	struct sockaddr_storage addr;
+	u32 flags;
+	bool v6;
+	int err;
+
+	if (exs_sock_state(xs) == EXS_LISTENING)
+		return -EISCONN;
+	err = exs_filter_addr(sock->sk, uaddr, &len, false, &flags);
+	if (!err)
+		err = exs_addr_get(xs, uaddr, len, &addr, &v6);
+	if (!err && v6 && addr.ss_family == AF_INET && xs->sk.sk_ipv6only)
+		err = -ENETUNREACH;
+	if (!err)
+		err = exs_sock_check_promises(sock->sk);
+	return err ?: exs_connect_start(sock, &addr, v6, timeo);
+}
+
+int exs_connect(struct socket *sock, struct sockaddr_unsized *uaddr, int len, int flags)
 {
 	struct exs_sock *xs = exs_sk(sock->sk);
 	bool nonblock = flags & O_NONBLOCK || READ_ONCE(xs->connect_waiter);
@@ -396,10 +421,7 @@ int exs_connect(struct socket *sock, const struct sockaddr_storage *addr, bool v
 
 	switch (sock->state) {
 	case SS_UNCONNECTED:
-		err = exs_sock_check_promises(sock->sk);
-		if (err)
-			break;
-		err = exs_connect_start(sock, addr, v6, timeo);
+		err = exs_connect_new(sock, uaddr, len, timeo);
 		/* Another thread was quicker. */
 		if (err == -EALREADY && timeo)
 			err = exs_connect_join(sock, timeo);

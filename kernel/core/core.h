@@ -11,9 +11,11 @@
 #include <linux/net.h>
 #include <net/sock.h>
 
+#include "../compat/compat.h"
 #include "sock.h"
 
 struct pid;
+struct tcp_info;
 
 extern struct proto exs_proto;
 extern struct workqueue_struct *exs_sock_wq;
@@ -31,10 +33,22 @@ int exs_inet_init(void);
 void exs_inet_exit(void);
 int exs_inet_sock_init(struct sock *sk);
 void exs_inet_unhash(struct sock *sk);
+/* Options of other levels: those of IP and IPv6 that are known, and errors as TCP has them. */
+int exs_inet_setsockopt(struct sock *sk, int level, int name, sockptr_t val,
+			unsigned int len);
+int exs_inet_getsockopt(struct sock *sk, int level, int name, char __user *val,
+			int __user *len);
 /* @child, accepted from @sk, was allocated in its family. */
 void exs_inet_clone(struct sock *child, const struct sock *sk);
 /* The socket is about to go. */
 void exs_inet_released(struct sock *sk);
+
+/* What the socket layer is to know of our sockets. */
+static inline void exs_sock_flags(struct socket *sock)
+{
+	set_bit(SOCK_SUPPORT_ZC, &sock->flags);
+	exs_take_sol_socket(sock);
+}
 
 /* Whether there are to be sockets at all: else it is counted. */
 bool exs_sock_enabled(struct net *net);
@@ -69,6 +83,9 @@ static inline enum exs_sock_state exs_sock_state(const struct exs_sock *xs)
 	/* Pairs with exs_change_state(): what a state stands for is there. */
 	return smp_load_acquire(&xs->state);
 }
+
+/* The socket's own name is what @conn, its attempt, has, unless it is bound. lock_sock held. */
+void exs_sock_name(struct exs_sock *xs, struct exs_conn *conn);
 
 /* The connection of a connected socket, or NULL. Any context. */
 static inline struct exs_conn *exs_sock_conn(const struct exs_sock *xs)
@@ -118,8 +135,7 @@ void exs_sock_drop_parked(struct exs_sock *xs);
 
 /* connect.c: lock_sock not held. */
 void exs_attempt_work(struct work_struct *work);
-int exs_connect(struct socket *sock, const struct sockaddr_storage *addr, bool v6,
-		int flags);
+int exs_connect(struct socket *sock, struct sockaddr_unsized *uaddr, int len, int flags);
 /* connect(2) fails at once with @err: an operation that waits for its end need
  * not, but if it is -ECANCELED has to be told. Return: @err.
  */
@@ -158,6 +174,8 @@ void exs_listen_free(struct exs_listen *listen);
 int exs_listen_start(struct exs_sock *xs, int backlog);
 void exs_listen_stop(struct exs_sock *xs, struct exs_verbs_listener *bound);
 __poll_t exs_listen_poll(struct exs_listen *listen);
+/* How many connections wait to be accepted. */
+int exs_listen_ready(struct exs_listen *listen);
 /* A connected child, a reference; or ERR_PTR. Sleeps, no lock held. */
 struct sock *exs_listen_accept(struct sock *sk, bool nonblock);
 int exs_listen_add_waiter(struct exs_listen *listen, struct exs_waiter *w);
@@ -175,6 +193,16 @@ int exs_get_option(struct exs_sock *xs, int name, int *value);
 /* EXS_SO_RECV_TIMEOUT if @recv, else EXS_SO_SEND_TIMEOUT. 0, -EINVAL, -EFAULT. */
 int exs_set_timeout(struct exs_sock *xs, bool recv, sockptr_t val, unsigned int len);
 void exs_get_timeout(const struct exs_sock *xs, bool recv, struct exs_opt_timeout *t);
+
+/* tcpopt.c */
+void exs_tcp_init(struct exs_sock *xs);
+/* What @child, accepted from @xs, has of its options. */
+void exs_tcp_inherit(struct exs_sock *child, const struct exs_sock *xs);
+int exs_tcp_set(struct exs_sock *xs, int name, sockptr_t val, unsigned int len);
+int exs_tcp_get(const struct exs_sock *xs, int name, int *value);
+void exs_tcp_info(struct exs_sock *xs, struct tcp_info *info);
+/* TCP_USER_TIMEOUT in jiffies; 0: none. Any context. */
+long exs_user_timeout(const struct exs_sock *xs);
 
 /* sockopt.c */
 /* -EOPNOTSUPP: an option of the socket layer's is set that nothing here would heed. */

@@ -6,8 +6,8 @@
  * pages themselves are sent from or received into, or async/ feeds the send with
  * those of files (async/feed.c). Reads of Linux AIO become asynchronous receives
  * (async/aio.c). Otherwise a send copies the bytes into kernel pages, or has
- * pages of io_uring's and somebody to tell when it needs them no longer
- * (async/zerocopy.c), and returns; a receive of a stream takes a place in the order
+ * pages of io_uring's or, with MSG_ZEROCOPY, the program's, and somebody to tell when it
+ * needs them no longer (async/zerocopy.c), and returns; a receive of a stream takes a place in the order
  * of receives and copies from the ring; a receive of messages is in message.c.
  */
 #include <linux/mm.h>
@@ -281,29 +281,75 @@ static int exs_send_chunk(struct exs_conn *conn, struct msghdr *msg, u32 len, bo
 	return err;
 }
 
+/* It does not wait for room. */
+static int exs_send_nothing(struct exs_conn *conn)
+{
+	int err;
+
+	spin_lock(&conn->lock);
+	err = exs_conn_send_error(conn);
+	spin_unlock(&conn->lock);
+	return err;
+}
+
 /*
  * What is not copied goes whole, too, up to a size: it takes no memory, and in
- * pieces it would only be slower.
+ * pieces it would only be slower. *@in_place: whether to try; whether all went so.
  */
 static int exs_send_plain(struct exs_conn *conn, struct msghdr *msg, size_t len,
-			  long timeo)
+			  long timeo, bool *in_place)
 {
 	bool message = conn->socktype == EXS_WIRE_SEQPACKET;
-	bool in_place = exs_is_zerocopy(msg, len);
 	size_t want, sent = 0;
 	int n;
 
+	if (!message && !len)
+		return exs_send_nothing(conn);
 	do {
 		want = min_t(size_t, len - sent, EXS_MESSAGE_MAX);
-		in_place = in_place && want > EXS_SEND_COPY;
-		n = exs_send_reserve(conn, want, message || in_place, &timeo);
+		*in_place = *in_place && want > EXS_SEND_COPY;
+		n = exs_send_reserve(conn, want, message || *in_place, &timeo);
 		if (n >= 0)
-			n = exs_send_chunk(conn, msg, n, &in_place);
+			n = exs_send_chunk(conn, msg, n, in_place);
 		if (n < 0)
 			break;
 		sent += n;
 	} while (sent < len);
 	return sent ? sent : n;
+}
+
+/* MSG_ZEROCOPY: the notification says from which send on, and whether anything was copied. */
+static int exs_send_notify(struct exs_conn *conn, struct sock *sk, struct msghdr *msg,
+			   size_t len, long timeo)
+{
+	bool in_place = len > EXS_SEND_COPY;
+	struct ubuf_info *ubuf = exs_msg_zerocopy_alloc(sk);
+	int n;
+
+	if (!ubuf)
+		return -ENOBUFS;
+	msg->msg_ubuf = ubuf;
+	n = exs_send_plain(conn, msg, len, timeo, &in_place);
+	msg->msg_ubuf = NULL;
+	if (!in_place)
+		uarg_to_msgzc(ubuf)->zerocopy = 0;
+	if (n < 0)
+		net_zcopy_put_abort(ubuf, true);
+	else
+		net_zcopy_put(ubuf);
+	return n;
+}
+
+/* A call of send(2) or the like. */
+static int exs_send_call(struct exs_conn *conn, struct sock *sk, struct msghdr *msg, size_t len)
+{
+	long timeo = sock_sndtimeo(sk, msg->msg_flags & MSG_DONTWAIT);
+	bool in_place = exs_is_zerocopy(msg, len);
+
+	if (msg->msg_flags & MSG_ZEROCOPY && !msg->msg_ubuf && len &&
+	    sock_flag(sk, SOCK_ZEROCOPY))
+		return exs_send_notify(conn, sk, msg, len, timeo);
+	return exs_send_plain(conn, msg, len, timeo, &in_place);
 }
 
 /* The program hears of @err: if that is what was pending, it no longer is. */
@@ -328,13 +374,12 @@ int exs_conn_sendmsg(struct exs_conn *conn, struct sock *sk, struct msghdr *msg,
 		return -EOPNOTSUPP;
 	if (message && len > EXS_MESSAGE_MAX && !feed)
 		return -EMSGSIZE;
-	if (!message && !len && !feed)
+	if (call && !message && !len && !feed)
 		return 0;
 	if (call)
 		err = exs_async_send(conn, call, msg, len);
 	else
-		err = exs_send_plain(conn, msg, len,
-				     sock_sndtimeo(sk, msg->msg_flags & MSG_DONTWAIT));
+		err = exs_send_call(conn, sk, msg, len);
 	if (err < 0)
 		exs_send_told(conn, err);
 	if (err == -EPIPE && !(msg->msg_flags & MSG_NOSIGNAL))
@@ -349,6 +394,7 @@ struct exs_read {
 	struct msghdr *msg;
 	int flags;
 	size_t len, copied, target;
+	size_t skip;			/* SO_PEEK_OFF */
 	long timeo;
 };
 
@@ -380,7 +426,7 @@ static int exs_read_piece(struct exs_read *r, u32 off, u32 len)
 static u32 exs_read_peek(const struct exs_read *r, u32 *off)
 {
 	return exs_engine_peek(&r->conn->engine, &r->place,
-			       r->flags & MSG_PEEK ? r->copied : 0, off);
+			       r->flags & MSG_PEEK ? r->skip + r->copied : 0, off);
 }
 
 /* No more bytes will come. conn->lock held. */
@@ -392,7 +438,7 @@ static bool exs_read_over(const struct exs_read *r)
 	       (conn->state > EXS_CONN_UP && !exs_engine_readable(&conn->engine));
 }
 
-/* Copy until there is enough. conn->lock held. */
+/* Copy until there is enough; for no bytes, too, there has to be one. conn->lock held. */
 static int exs_read_loop(struct exs_read *r)
 	__must_hold(&r->conn->lock)
 {
@@ -400,7 +446,7 @@ static int exs_read_loop(struct exs_read *r)
 	u32 n, off;
 	int err;
 
-	while (r->copied < r->len) {
+	do {
 		n = exs_read_peek(r, &off);
 		if (n) {
 			err = exs_read_piece(r, off, n);
@@ -418,7 +464,7 @@ static int exs_read_loop(struct exs_read *r)
 				    &r->timeo);
 		if (err)
 			return err;
-	}
+	} while (r->copied < r->len);
 	return 0;
 }
 
@@ -434,15 +480,15 @@ static int exs_read_stream(struct exs_conn *conn, struct sock *sk, struct msghdr
 			   size_t len, int flags)
 {
 	struct exs_read r = {
-		.place = { .len = len, .flags = EXS_RCV_READER },
+		.place = { .len = max_t(size_t, len, 1), .flags = EXS_RCV_READER },
 		.conn = conn, .msg = msg, .flags = flags, .len = len,
 		.target = sock_rcvlowat(sk, flags & MSG_WAITALL, len),
 		.timeo = sock_rcvtimeo(sk, flags & MSG_DONTWAIT),
 	};
 	int err = -ENOTCONN;
 
-	if (!len)
-		return 0;
+	if (flags & MSG_PEEK)
+		r.skip = max(sk_peek_offset(sk, flags), 0);
 	spin_lock(&conn->lock);
 	if (exs_read_in_vain(conn)) {
 		err = -EOPNOTSUPP;
@@ -458,6 +504,10 @@ static int exs_read_stream(struct exs_conn *conn, struct sock *sk, struct msghdr
 	}
 	spin_unlock(&conn->lock);
 	exs_conn_run(conn);
+	if (flags & MSG_PEEK)
+		sk_peek_offset_fwd(sk, r.copied);
+	else
+		sk_peek_offset_bwd(sk, r.copied);
 	return r.copied ? r.copied : err;
 }
 

@@ -14,6 +14,7 @@
 #include <linux/bpf-cgroup.h>
 #include <linux/moduleparam.h>
 #include <net/inet_common.h>
+#include <net/ip.h>
 #include <net/ipv6.h>
 #include <net/protocol.h>
 
@@ -50,13 +51,27 @@ static void exs_inet6_unregister(void)
 	inet6_unregister_protosw(&exs_inet6_protosw);
 }
 
-static void exs_inet6_clone(struct sock *child)
+static struct ipv6_pinfo *exs_inet6_pinfo(const struct sock *sk)
 {
-	struct ipv6_pinfo *np = &container_of(exs_sk(child), struct exs_sock6, xs)->np;
+	return &container_of(exs_sk(sk), struct exs_sock6, xs)->np;
+}
 
-	np->hop_limit = -1;
-	np->mcast_hops = IPV6_DEFAULT_MCASTHOPS;
-	inet_sk(child)->pinet6 = np;
+static void exs_inet6_clone(struct sock *child, const struct sock *sk)
+{
+	*exs_inet6_pinfo(child) = *exs_inet6_pinfo(sk);
+	inet_sk(child)->pinet6 = exs_inet6_pinfo(child);
+}
+
+static int exs_inet6_setsockopt(struct sock *sk, int level, int name, sockptr_t val,
+				unsigned int len)
+{
+	return ipv6_setsockopt(sk, level, name, val, len);
+}
+
+static int exs_inet6_getsockopt(struct sock *sk, int level, int name, char __user *val,
+				int __user *len)
+{
+	return ipv6_getsockopt(sk, level, name, val, len);
 }
 #else
 static int exs_inet6_register(void)
@@ -68,10 +83,71 @@ static void exs_inet6_unregister(void)
 {
 }
 
-static void exs_inet6_clone(struct sock *child)
+static void exs_inet6_clone(struct sock *child, const struct sock *sk)
 {
 }
+
+static int exs_inet6_setsockopt(struct sock *sk, int level, int name, sockptr_t val,
+				unsigned int len)
+{
+	return -ENOPROTOOPT;
+}
+
+static int exs_inet6_getsockopt(struct sock *sk, int level, int name, char __user *val,
+				int __user *len)
+{
+	return -ENOPROTOOPT;
+}
 #endif
+
+/*
+ * Options that are hints about packets, or ask for control messages that streams do not
+ * have: the kernel's own functions store and return them. Those that promise what nobody
+ * here would keep, such as IP_MINTTL, IP_TRANSPARENT or memberships, are not known.
+ */
+static const struct { int level, name; } exs_inet_options[] = {
+	{ SOL_IP, IP_TTL }, { SOL_IP, IP_MTU_DISCOVER }, { SOL_IP, IP_FREEBIND },
+	{ SOL_IP, IP_BIND_ADDRESS_NO_PORT }, { SOL_IP, IP_RECVERR }, { SOL_IP, IP_PKTINFO },
+	{ SOL_IP, IP_RECVTTL }, { SOL_IP, IP_RECVOPTS }, { SOL_IP, IP_RETOPTS },
+	{ SOL_IP, IP_RECVTOS },
+	{ SOL_IPV6, IPV6_UNICAST_HOPS }, { SOL_IPV6, IPV6_MTU_DISCOVER },
+	{ SOL_IPV6, IPV6_RECVERR }, { SOL_IPV6, IPV6_RECVPKTINFO },
+	{ SOL_IPV6, IPV6_RECVHOPLIMIT }, { SOL_IPV6, IPV6_RECVTCLASS },
+	{ SOL_IPV6, IPV6_FREEBIND }, { SOL_IPV6, IPV6_V6ONLY },
+};
+
+/* Whether the kernel's functions may see it. Of other levels they know nothing, and say so. */
+static bool exs_inet_knows(const struct sock *sk, int level, int name)
+{
+	size_t i;
+
+	if (level != SOL_IP && (level != SOL_IPV6 || sk->sk_family != AF_INET6))
+		return true;
+	for (i = 0; i < ARRAY_SIZE(exs_inet_options); i++)
+		if (exs_inet_options[i].level == level && exs_inet_options[i].name == name)
+			return true;
+	return false;
+}
+
+int exs_inet_setsockopt(struct sock *sk, int level, int name, sockptr_t val,
+			unsigned int len)
+{
+	if (sk->sk_family == exs_family || !exs_inet_knows(sk, level, name))
+		return -ENOPROTOOPT;
+	if (sk->sk_family == AF_INET6)
+		return exs_inet6_setsockopt(sk, level, name, val, len);
+	return ip_setsockopt(sk, level, name, val, len);
+}
+
+int exs_inet_getsockopt(struct sock *sk, int level, int name, char __user *val,
+			int __user *len)
+{
+	if (sk->sk_family == exs_family || !exs_inet_knows(sk, level, name))
+		return -ENOPROTOOPT;
+	if (sk->sk_family == AF_INET6)
+		return exs_inet6_getsockopt(sk, level, name, val, len);
+	return ip_getsockopt(sk, level, name, val, len);
+}
 
 int exs_inet_init(void)
 {
@@ -113,9 +189,7 @@ int exs_inet_sock_init(struct sock *sk)
 	exs_sock_setup(sk, sk->sk_type);
 	if (sk->sk_family == AF_INET6)
 		set_bit(EXS_SK_V6, &xs->flags);
-	if (sk->sk_ipv6only)
-		set_bit(EXS_SK_V6ONLY, &xs->flags);
-	set_bit(SOCK_SUPPORT_ZC, &sk->sk_socket->flags);
+	exs_sock_flags(sk->sk_socket);
 	return 0;
 }
 
@@ -126,10 +200,17 @@ void exs_inet_unhash(struct sock *sk)
 
 void exs_inet_clone(struct sock *child, const struct sock *sk)
 {
+	const size_t at = sizeof(struct sock);
+
 	child->sk_protocol = sk->sk_protocol;
 	exs_sk(child)->inet_destruct = exs_sk(sk)->inet_destruct;
+	if (sk->sk_family == exs_family)
+		return;
+	/* As TCP has it. No option in exs_inet_options leaves a pointer there. */
+	memcpy((void *)inet_sk(child) + at, (void *)inet_sk(sk) + at,
+	       sizeof(struct inet_sock) - at);
 	if (sk->sk_family == AF_INET6)
-		exs_inet6_clone(child);
+		exs_inet6_clone(child, sk);
 }
 
 /* BPF programs of the cgroup that hear of the end of sockets: those that heard of its beginning. */

@@ -303,8 +303,20 @@ static struct exs_waiting *exs_listen_take(struct exs_listen *listen)
 	return w;
 }
 
+/* Of sk_flags, what options set and nothing else counts. */
+#define EXS_INHERITED_FLAGS	(BIT(SOCK_LINGER) | BIT(SOCK_KEEPOPEN) | BIT(SOCK_BROADCAST) | \
+				 BIT(SOCK_LOCALROUTE) | BIT(SOCK_URGINLINE) |		\
+				 BIT(SOCK_RCVTSTAMP) | BIT(SOCK_RCVTSTAMPNS) |		\
+				 BIT(SOCK_TSTAMP_NEW) | BIT(SOCK_ZEROCOPY))
+
 static void exs_child_inherit(struct sock *child, const struct sock *sk)
 {
+	child->sk_flags |= sk->sk_flags & EXS_INHERITED_FLAGS;
+	child->sk_ipv6only = sk->sk_ipv6only;
+	child->sk_reuseport = sk->sk_reuseport;
+	child->sk_no_check_tx = sk->sk_no_check_tx;
+	child->sk_ll_usec = sk->sk_ll_usec;
+	child->sk_peek_off = READ_ONCE(sk->sk_peek_off);
 	child->sk_priority = sk->sk_priority;
 	child->sk_mark = sk->sk_mark;
 	child->sk_bound_dev_if = READ_ONCE(sk->sk_bound_dev_if);
@@ -316,10 +328,6 @@ static void exs_child_inherit(struct sock *child, const struct sock *sk)
 	child->sk_rcvtimeo = sk->sk_rcvtimeo;
 	child->sk_sndtimeo = sk->sk_sndtimeo;
 	child->sk_lingertime = sk->sk_lingertime;
-	if (sock_flag(sk, SOCK_LINGER))
-		sock_set_flag(child, SOCK_LINGER);
-	if (sock_flag(sk, SOCK_KEEPOPEN))
-		sock_set_flag(child, SOCK_KEEPOPEN);
 	security_sk_clone(sk, child);
 }
 
@@ -343,7 +351,7 @@ static struct sock *exs_child_alloc(struct sock *sk, struct exs_waiting *w)
 	xs->timeouts[1] = READ_ONCE(listener->timeouts[1]);
 	if (test_bit(EXS_SK_V6, &listener->flags))
 		set_bit(EXS_SK_V6, &xs->flags);
-	memcpy(xs->kept, listener->kept, sizeof(xs->kept));
+	exs_tcp_inherit(xs, listener);
 	lock_sock_nested(child, SINGLE_DEPTH_NESTING);
 	exs_sock_connected(xs, conn);
 	release_sock(child);
@@ -451,6 +459,16 @@ __poll_t exs_listen_poll(struct exs_listen *listen)
 	acceptable = exs_listen_acceptable(listen);
 	spin_unlock(&listen->lock);
 	return acceptable ? EPOLLIN | EPOLLRDNORM : 0;
+}
+
+int exs_listen_ready(struct exs_listen *listen)
+{
+	int n;
+
+	spin_lock(&listen->lock);
+	n = listen->count - listen->half_open;
+	spin_unlock(&listen->lock);
+	return n;
 }
 
 /* For accept(2): a connection, NULL if there is none, -EINVAL if closed. */

@@ -48,6 +48,12 @@ u32 exs_conn_sndbuf(const struct exs_conn *conn);
 /* A plain send would find room. conn->lock held. */
 bool exs_conn_writable(const struct exs_conn *conn);
 
+/* Bytes of plain sends that the device does not have yet. conn->lock held. */
+u32 exs_conn_notsent(const struct exs_conn *conn);
+
+/* Both sides have said their last: what TCP calls closed. conn->lock held. */
+bool exs_conn_both_shut(const struct exs_conn *conn);
+
 /* All sends and the FIN are with the peer. conn->lock held. */
 bool exs_conn_flushed(const struct exs_conn *conn);
 

@@ -98,6 +98,7 @@ void exs_sock_setup(struct sock *sk, int type)
 	INIT_LIST_HEAD(&xs->parked);
 	INIT_LIST_HEAD(&xs->closers);
 	exs_options_init(&xs->options);
+	exs_tcp_init(xs);
 	INIT_WORK(&xs->attempt_work, exs_attempt_work);
 	exs_live(exs_net(sock_net(sk)), sockets, 1);
 }
@@ -144,6 +145,16 @@ void exs_change_state(struct exs_sock *xs, enum exs_sock_state state)
 	WRITE_ONCE(xs->sk.sk_state, exs_tcp_states[state]);
 	/* Pairs with exs_sock_state(). */
 	smp_store_release(&xs->state, state);
+}
+
+void exs_sock_name(struct exs_sock *xs, struct exs_conn *conn)
+{
+	sock_owned_by_me(&xs->sk);
+	if (test_bit(EXS_SK_BOUND, &xs->flags))
+		return;
+	spin_lock(&conn->lock);
+	xs->local = conn->local;
+	spin_unlock(&conn->lock);
 }
 
 void exs_sock_connected(struct exs_sock *xs, struct exs_conn *conn)

@@ -41,7 +41,7 @@ struct exs_waiter {
 	void (*fn)(struct exs_waiter *w, int err, struct sock *child);
 };
 
-/* Options of TCP's that are remembered, see sockopt.c; only the last has a meaning. */
+/* TCP's options: see tcpopt.c. */
 enum exs_kept_option {
 	EXS_KEPT_NODELAY,
 	EXS_KEPT_CORK,
@@ -49,6 +49,18 @@ enum exs_kept_option {
 	EXS_KEPT_KEEPCNT,
 	EXS_KEPT_KEEPINTVL,
 	EXS_KEPT_KEEPIDLE,
+	EXS_KEPT_SYNCNT,
+	EXS_KEPT_LINGER2,
+	EXS_KEPT_DEFER_ACCEPT,
+	EXS_KEPT_USER_TIMEOUT,
+	EXS_KEPT_NOTSENT_LOWAT,
+	EXS_KEPT_FASTOPEN,
+	EXS_KEPT_FASTOPEN_CONNECT,
+	EXS_KEPT_FASTOPEN_NO_COOKIE,
+	EXS_KEPT_MAXSEG,
+	EXS_KEPT_WINDOW_CLAMP,
+	EXS_KEPT_THIN_LTO,
+	EXS_KEPT_THIN_DUPACK,
 	EXS_KEPT_MAX
 };
 
@@ -65,7 +77,8 @@ enum exs_kept_option {
  * @listen: made by the first listen(), published with smp_store_release();
  *	stays until the socket is destroyed, also when it is closed
  * @connect_waiter: who hears of the end of the next connect(2); lock_sock
- * @local: own address; AF_UNSPEC if not bound; lock_sock, fixed once connected
+ * @local: own address: EXS_SK_BOUND, or what the last attempt to connect had; lock_sock,
+ *	fixed once connected
  * @peer: the peer's; as above
  * @socktype: enum exs_wire_socktype
  * @op_lock: one bind, listen, beginning of connect, shutdown or close at a
@@ -122,7 +135,7 @@ struct exs_sock6 {
 enum {
 	EXS_SK_ERR_TOLD,	/* conn's error was copied to sk->sk_err           */
 	EXS_SK_V6,		/* AF_INET addresses are shown as mapped to IPv6   */
-	EXS_SK_V6ONLY,		/* IPV6_V6ONLY                                    */
+	EXS_SK_BOUND,		/* local is what bind() got, not what connect() chose */
 };
 
 static inline struct exs_sock *exs_sk(const struct sock *sk)

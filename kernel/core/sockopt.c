@@ -1,75 +1,18 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Socket options that programs set on TCP sockets and that have a meaning here.
- * SOL_SOCKET is the socket layer's own, what others do not know is ENOPROTOOPT.
+ * Socket options of levels below SOL_SOCKET, which is the socket layer's own.
  *
- *	SOL_EXS   options.c
- *	SOL_TCP   TCP_NODELAY, TCP_CORK, TCP_QUICKACK
- *				remembered: nothing is ever delayed
- *		  TCP_KEEPIDLE  exs_conn_keepalive()
- *		  TCP_KEEPINTVL, TCP_KEEPCNT
- *				remembered: repeating is the device's affair
- *	SOL_IPV6  IPV6_V6ONLY   before bind()
+ *	SOL_EXS			options.c
+ *	SOL_TCP			tcpopt.c
+ *	SOL_IP, SOL_IPV6	inet.c, for sockets of these families
+ *	  IPV6_V6ONLY		here, for all that take IPv6 addresses
+ *	SOL_SOCKET		SO_ZEROCOPY here, as the socket layer knows it for TCP alone
  */
 #include <linux/sockptr.h>
 #include <linux/tcp.h>
 #include <linux/uaccess.h>
-#include <net/tcp.h>
 
 #include "core.h"
-
-/* From 1 to max, or, if that is 0, a truth value. */
-static const struct { int name, max; } exs_kept_options[EXS_KEPT_MAX] = {
-	[EXS_KEPT_NODELAY]	= { TCP_NODELAY },
-	[EXS_KEPT_CORK]		= { TCP_CORK },
-	[EXS_KEPT_QUICKACK]	= { TCP_QUICKACK },
-	[EXS_KEPT_KEEPCNT]	= { TCP_KEEPCNT, MAX_TCP_KEEPCNT },
-	[EXS_KEPT_KEEPINTVL]	= { TCP_KEEPINTVL, MAX_TCP_KEEPINTVL },
-	[EXS_KEPT_KEEPIDLE]	= { TCP_KEEPIDLE, MAX_TCP_KEEPIDLE },
-};
-
-/* Its place in exs_sock.kept, or EXS_KEPT_MAX. */
-static unsigned int exs_kept_find(int level, int name)
-{
-	unsigned int i;
-
-	for (i = 0; i < EXS_KEPT_MAX; i++)
-		if (level == SOL_TCP && name == exs_kept_options[i].name)
-			break;
-	return i;
-}
-
-static int exs_kept_set(struct exs_sock *xs, unsigned int i, int value)
-{
-	struct exs_conn *conn = exs_sock_conn(xs);
-	int max = exs_kept_options[i].max;
-
-	if (max && (value < 1 || value > max))
-		return -EINVAL;
-	WRITE_ONCE(xs->kept[i], max ? value : !!value);
-	if (conn)
-		exs_conn_run(conn);
-	return 0;
-}
-
-static int exs_kept_get(const struct exs_sock *xs, unsigned int i)
-{
-	const struct netns_ipv4 *tcp = &sock_net(&xs->sk)->ipv4;
-	int value = READ_ONCE(xs->kept[i]);
-
-	if (value)
-		return value;
-	switch (i) {
-	case EXS_KEPT_KEEPCNT:
-		return READ_ONCE(tcp->sysctl_tcp_keepalive_probes);
-	case EXS_KEPT_KEEPINTVL:
-		return READ_ONCE(tcp->sysctl_tcp_keepalive_intvl) / HZ;
-	case EXS_KEPT_KEEPIDLE:
-		return READ_ONCE(tcp->sysctl_tcp_keepalive_time) / HZ;
-	default:
-		return 0;
-	}
-}
 
 static int exs_set_v6only(struct exs_sock *xs, int value)
 {
@@ -79,7 +22,7 @@ static int exs_set_v6only(struct exs_sock *xs, int value)
 	if (xs->state != EXS_UNCONNECTED)
 		err = -EINVAL;
 	else
-		assign_bit(EXS_SK_V6ONLY, &xs->flags, value);
+		xs->sk.sk_ipv6only = !!value;
 	release_sock(&xs->sk);
 	return err;
 }
@@ -104,52 +47,69 @@ int exs_sock_check_promises(const struct sock *sk)
 	return READ_ONCE(sk->sk_mark) || READ_ONCE(sk->sk_priority) ? -EOPNOTSUPP : 0;
 }
 
-int exs_setsockopt(struct socket *sock, int level, int name, sockptr_t val,
-		   unsigned int len)
+static int exs_set_zerocopy(struct sock *sk, int value)
 {
-	struct exs_sock *xs = exs_sk(sock->sk);
-	unsigned int kept = exs_kept_find(level, name);
+	if (value != 0 && value != 1)
+		return -EINVAL;
+	lock_sock(sk);
+	sock_valbool_flag(sk, SOCK_ZEROCOPY, value);
+	release_sock(sk);
+	return 0;
+}
+
+/* Of SOL_EXS, SO_ZEROCOPY and IPV6_V6ONLY. */
+static int exs_set_own(struct exs_sock *xs, int level, int name, sockptr_t val,
+		       unsigned int len)
+{
 	int value;
 
-	if (level != SOL_EXS && kept == EXS_KEPT_MAX && !exs_is_v6only(xs, level, name))
-		return -ENOPROTOOPT;
 	if (exs_is_timeout(level, name))
 		return exs_set_timeout(xs, name == EXS_SO_RECV_TIMEOUT, val, len);
 	if (len < sizeof(value))
 		return -EINVAL;
 	if (copy_from_sockptr(&value, val, sizeof(value)))
 		return -EFAULT;
-	if (level == SOL_EXS)
+	switch (level) {
+	case SOL_EXS:
 		return exs_set_option(xs, name, value);
-	return kept < EXS_KEPT_MAX ? exs_kept_set(xs, kept, value) :
-				     exs_set_v6only(xs, value);
+	case SOL_SOCKET:
+		return exs_set_zerocopy(&xs->sk, value);
+	default:
+		return exs_set_v6only(xs, value);
+	}
 }
 
-static int exs_get_other(struct exs_sock *xs, int level, int name, int *value)
+int exs_setsockopt(struct socket *sock, int level, int name, sockptr_t val,
+		   unsigned int len)
 {
-	unsigned int kept = exs_kept_find(level, name);
+	struct exs_sock *xs = exs_sk(sock->sk);
 
-	if (kept < EXS_KEPT_MAX)
-		*value = exs_kept_get(xs, kept);
-	else if (exs_is_v6only(xs, level, name))
-		*value = test_bit(EXS_SK_V6ONLY, &xs->flags);
-	else
-		return -ENOPROTOOPT;
-	return 0;
+	if (level == SOL_SOCKET && name != SO_ZEROCOPY)
+		return sock_setsockopt(sock, level, name, val, len);
+	if (level == SOL_EXS || level == SOL_SOCKET || exs_is_v6only(xs, level, name))
+		return exs_set_own(xs, level, name, val, len);
+	if (level == SOL_TCP)
+		return exs_tcp_set(xs, name, val, len);
+	return exs_inet_setsockopt(sock->sk, level, name, val, len);
 }
 
 /* As much of it as the caller has room for. */
-static int exs_put_option(const void *value, int n, char __user *val, int __user *len)
+static int exs_put_option(const void *value, int n, int size, char __user *val,
+			  int __user *len)
 {
-	int size;
-
-	if (get_user(size, len))
-		return -EFAULT;
-	if (size < 0)
-		return -EINVAL;
 	size = min(size, n);
 	if (put_user(size, len) || copy_to_user(val, value, size))
 		return -EFAULT;
+	return 0;
+}
+
+static int exs_get_int(struct exs_sock *xs, int level, int name, int *value)
+{
+	if (level == SOL_EXS)
+		return exs_get_option(xs, name, value);
+	if (level == SOL_TCP)
+		return exs_tcp_get(xs, name, value);
+	*value = xs->sk.sk_ipv6only;
 	return 0;
 }
 
@@ -158,13 +118,24 @@ int exs_getsockopt(struct socket *sock, int level, int name, char __user *val,
 {
 	struct exs_sock *xs = exs_sk(sock->sk);
 	struct exs_opt_timeout timeout;
-	int value, err;
+	struct tcp_info info;
+	int size, value, err;
 
+	if (level != SOL_EXS && level != SOL_TCP &&
+	    (xs->sk.sk_family != exs_family || !exs_is_v6only(xs, level, name)))
+		return exs_inet_getsockopt(sock->sk, level, name, val, len);
+	if (get_user(size, len))
+		return -EFAULT;
+	if (size < 0)
+		return -EINVAL;
 	if (exs_is_timeout(level, name)) {
 		exs_get_timeout(xs, name == EXS_SO_RECV_TIMEOUT, &timeout);
-		return exs_put_option(&timeout, sizeof(timeout), val, len);
+		return exs_put_option(&timeout, sizeof(timeout), size, val, len);
 	}
-	err = level == SOL_EXS ? exs_get_option(xs, name, &value) :
-				 exs_get_other(xs, level, name, &value);
-	return err ?: exs_put_option(&value, sizeof(value), val, len);
+	if (level == SOL_TCP && name == TCP_INFO) {
+		exs_tcp_info(xs, &info);
+		return exs_put_option(&info, sizeof(info), size, val, len);
+	}
+	err = exs_get_int(xs, level, name, &value);
+	return err ?: exs_put_option(&value, sizeof(value), size, val, len);
 }

@@ -192,6 +192,7 @@ struct exs_credits {
 /* Decisions, counted: what tests and exs-stat look at. */
 struct exs_engine_stats {
 	u64 direct_bytes, indirect_bytes, eager_bytes;	/* sent     */
+	u64 received_bytes;
 	u64 direct_writes, indirect_writes, eager_msgs;
 	u64 adverts_sent;	/* as receiver                       */
 	u64 adverts_dropped;	/* as sender: came too late, or void */

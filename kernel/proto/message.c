@@ -254,6 +254,7 @@ static int message_rx_imm(struct exs_engine *e, u32 kind, u32 len)
 		return -EPROTO;
 	if (len > rcv->window || (truncated && len != rcv->window))
 		return -EPROTO;
+	e->stats.received_bytes += len;
 	message_arrived(e, rcv, len, truncated);
 	return 0;
 }
@@ -271,6 +272,7 @@ static int message_rx_eager(struct exs_engine *e, const struct exs_msg *msg,
 	    cost > e->config.ours.eager_space - e->used - e->freed)
 		return -EPROTO;
 
+	e->stats.received_bytes += msg->len;
 	if (head) {
 		if (!exs_rule(EAGER_VOIDS) && head->flags & EXS_RCV_ADVERTISED)
 			e->adverts_out++;	/* stays counted as out */

@@ -313,6 +313,7 @@ static int stream_rx_direct(struct exs_engine *e, u32 len)
 		return -EPROTO;
 
 	e->rp += len;
+	e->stats.received_bytes += len;
 	e->policy.used++;
 	rcv->filled += len;
 	if (!(rcv->flags & EXS_RCV_WAITALL) || rcv->filled == rcv->len) {
@@ -343,6 +344,7 @@ static int stream_rx_indirect(struct exs_engine *e, u32 len, bool more)
 
 	e->used += len;
 	e->rp += len;
+	e->stats.received_bytes += len;
 	e->advert_asked = false;
 	exs_policy_indirect(e, more);
 	if (!(e->pr & 1))

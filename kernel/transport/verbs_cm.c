@@ -293,6 +293,14 @@ static void exs_verbs_nudge(struct exs_verbs_ep *v)
 	exs_verbs_nudge_later(v);
 }
 
+/* Of a path with RoCE or InfiniBand: iWARP's segments are the device's secret. */
+static u32 exs_verbs_mss(const struct exs_verbs_ep *v)
+{
+	const struct sa_path_rec *path = v->id->route.path_rec;
+
+	return path ? max(ib_mtu_enum_to_int(path->mtu), 0) : 0;
+}
+
 /*
  * Both sides: the connection is up. The active side's first message is a CREDIT
  * though none is due, as the passive side waits for it. Sleeps.
@@ -307,6 +315,7 @@ int exs_verbs_open(struct exs_verbs_ep *v)
 		return -EPROTO;
 	}
 	exs_verbs_addresses(v);
+	conn->mss = exs_verbs_mss(v);
 	/* Either its time is up, which the next call sees, or it is in time. */
 	cancel_delayed_work_sync(&v->timer);
 	/* Bounds the keys that the peer may use: EXS_VERBS_KEYS_MAX. */
@@ -634,7 +643,12 @@ int exs_verbs_connect(struct exs_ep *ep, bool nonblock, long timeout)
 		return err;
 	set_bit(EXS_VERBS_ACTIVE, &v->flags);
 	queue_delayed_work(exs_verbs_wq, &v->timer, timeout);
+	/* No step is taken before the name that it has by now is known. */
+	mutex_lock(&v->step_mutex);
 	err = exs_verbs_resolve(v, jiffies_to_msecs(timeout));
+	if (!err)
+		exs_verbs_addresses(v);
+	mutex_unlock(&v->step_mutex);
 	if (err) {
 		err = exs_verbs_addr_errno(v, err);
 		exs_conn_lost(ep->conn, -err);

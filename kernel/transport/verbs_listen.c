@@ -254,8 +254,9 @@ static int exs_verbs_bind_id(struct rdma_cm_id *id, struct sockaddr_storage *add
 	int err;
 
 	err = rdma_set_reuseaddr(id, !!(flags & EXS_BIND_REUSE));
-	if (!err && addr->ss_family == AF_INET6 && flags & EXS_BIND_V6ONLY)
-		err = rdma_set_afonly(id, 1);
+	/* Unless told, the CM goes by net.ipv6.bindv6only, which is for new sockets. */
+	if (!err && addr->ss_family == AF_INET6)
+		err = rdma_set_afonly(id, !!(flags & EXS_BIND_V6ONLY));
 	if (!err)
 		err = rdma_bind_addr(id, (struct sockaddr *)addr);
 	if (err == -EADDRNOTAVAIL && exs_verbs_port_in_use(id, *addr))

@@ -8,7 +8,7 @@
  * space in its ring) with nothing in the send queue that could fail. So, while
  * anything is to be sent, a chain has to be complete every net.exs.stall_timeout;
  * if none is under way, or only such as do not tell, one without effect is posted
- * after half that time.
+ * after half that time. TCP_USER_TIMEOUT makes it a shorter one for its connection.
  *
  * soft-iWARP calls complete what its TCP socket has taken: there, a peer that is
  * gone is noticed when the socket's buffer is full, or by TCP.
@@ -26,9 +26,12 @@
 #include "core/stats.h"
 #include "verbs_internal.h"
 
+/* conn->lock held. */
 static unsigned long exs_verbs_patience(const struct exs_verbs_ep *v)
 {
-	return msecs_to_jiffies(exs_sysctl_cap(v->ep.conn->xn, stall_timeout));
+	unsigned long most = msecs_to_jiffies(exs_sysctl_cap(v->ep.conn->xn, stall_timeout));
+
+	return min(most, exs_conn_user_timeout(v->ep.conn) ?: ULONG_MAX);
 }
 
 /* There may be something to send. conn->lock held. */

@@ -15,7 +15,9 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 #include <linux/sockios.h>
-#include <netinet/tcp.h>
+#include <linux/bpf.h>
+#include <linux/errqueue.h>
+#include <linux/tcp.h>
 
 static char buf[128 * 1024];
 
@@ -561,6 +563,11 @@ static const struct { int name, initial, value, worst; } tcp_options[] = {
 	{ TCP_KEEPIDLE, 7200, 100, 32768 },
 	{ TCP_KEEPINTVL, 75, 10, 32768 },
 	{ TCP_KEEPCNT, 9, 3, 128 },
+	{ TCP_SYNCNT, 6, 3, 128 },
+	{ TCP_LINGER2, 60, 5, -1 },
+	{ TCP_USER_TIMEOUT, 0, 5000, -1 },
+	{ TCP_NOTSENT_LOWAT, 0, 5000, -1 },
+	{ TCP_WINDOW_CLAMP, 0, 5000, -1 },
 };
 
 static void of_tcp(void)
@@ -584,7 +591,7 @@ static void of_tcp(void)
 	set_int(fd, SOL_SOCKET, SO_KEEPALIVE, 1);
 	pair_from(&p, fd);
 	for (i = 0; i < ARRAY_SIZE(tcp_options); i++)
-		if (tcp_options[i].name != TCP_QUICKACK)
+		if (tcp_options[i].name != TCP_QUICKACK && tcp_options[i].name != TCP_WINDOW_CLAMP)
 			must_be(get_int(p.s, IPPROTO_TCP, tcp_options[i].name), tcp_options[i].value);
 	must_be(get_int(p.s, SOL_SOCKET, SO_KEEPALIVE), 1);
 	must_be(get_int(p.c, SOL_SOCKET, SO_KEEPALIVE), 0);
@@ -596,11 +603,182 @@ static void of_nobody(void)
 {
 	int fd = new_socket(), one = 1;
 
-	must_fail(setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &one, sizeof(one)), ENOPROTOOPT);
+	must_fail(setsockopt(fd, IPPROTO_TCP, TCP_MD5SIG, &one, sizeof(one)), ENOPROTOOPT);
 	must_fail(setsockopt(fd, IPPROTO_TCP, 250, &one, sizeof(one)), ENOPROTOOPT);
 	must_fail(setsockopt(fd, IPPROTO_IP, IP_TOS, &one, sizeof(one)), ENOPROTOOPT);
 	must_fail(setsockopt(fd, IPPROTO_IPV6, IPV6_TCLASS, &one, sizeof(one)), ENOPROTOOPT);
 	close(fd);
+}
+
+static int unsent(int fd)
+{
+	int n;
+
+	must(ioctl(fd, SIOCOUTQ, &n));
+	return n;
+}
+
+static struct tcp_info info_of(int fd)
+{
+	struct tcp_info info = {};
+	socklen_t len = sizeof(info);
+
+	must(getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &len));
+	return info;
+}
+
+static void tcp_info(void)
+{
+	int fd = listener(8), c = client_of(fd), i;
+	struct pair p;
+
+	wait_io(fd, POLLIN);
+	must_be(info_of(fd).tcpi_state, BPF_TCP_LISTEN);
+	must_be(info_of(fd).tcpi_unacked, 1);
+	must_be(info_of(fd).tcpi_sacked, 8);
+	must_be(info_of(new_socket()).tcpi_state, BPF_TCP_CLOSE);
+	close(must(accept(fd, NULL, NULL)));
+	close(c);
+	pair_from(&p, fd);
+	must_be(info_of(p.c).tcpi_state, BPF_TCP_ESTABLISHED);
+	check(info_of(p.c).tcpi_snd_mss > 500, "segments of %d", (int)info_of(p.c).tcpi_snd_mss);
+	for (i = 0; i < 3; i++)
+		must_be(send(p.c, buf, 1000, 0), 1000);
+	for (i = 0; i < 3; i++)
+		must_be(recv(p.s, buf, 1000, MSG_WAITALL), 1000);
+	must_be(info_of(p.s).tcpi_bytes_received, 3000);
+	must_be(info_of(p.c).tcpi_bytes_sent, 3000);
+	wait_until(info_of(p.c).tcpi_bytes_acked >= 3000);
+	must_be(info_of(p.c).tcpi_notsent_bytes, 0);
+	must(shutdown(p.c, SHUT_WR));
+	wait_io(p.s, POLLRDHUP);
+	must_be(info_of(p.s).tcpi_state, BPF_TCP_CLOSE_WAIT);
+	wait_until(info_of(p.c).tcpi_state == BPF_TCP_FIN_WAIT2);
+	must(shutdown(p.s, SHUT_WR));
+	wait_io(p.c, POLLHUP);
+	wait_until(info_of(p.c).tcpi_state == BPF_TCP_CLOSE && info_of(p.s).tcpi_state == BPF_TCP_CLOSE);
+	pair_close(&p);
+	close(fd);
+}
+
+/* There is room, but more is not wanted. */
+static void notsent_lowat(void)
+{
+	const int ring = 4096;
+	struct pair p;
+
+	pair_with(&p, SOL_EXS, EXS_SO_RING, ring);
+	must_be(send(p.c, buf, ring, 0), ring);
+	wait_until(!unsent(p.c));
+	set_int(p.c, IPPROTO_TCP, TCP_NOTSENT_LOWAT, 2000);
+	must_be(send(p.c, buf, 1999, 0), 1999);
+	must_be(poll_now(p.c, POLLOUT), POLLOUT);
+	must_be(send(p.c, buf, 1, 0), 1);
+	must_be(poll_now(p.c, POLLOUT), 0);
+	must_fail(send(p.c, buf, 1, MSG_DONTWAIT), EAGAIN);
+	set_int(p.c, IPPROTO_TCP, TCP_NOTSENT_LOWAT, 2001);
+	must_be(poll_now(p.c, POLLOUT), POLLOUT);
+	set_int(p.c, IPPROTO_TCP, TCP_NOTSENT_LOWAT, 1);
+	must_be(poll_now(p.c, POLLOUT), 0);
+	must_be(recv(p.s, buf, ring + 2000, MSG_WAITALL), ring + 2000);
+	wait_io(p.c, POLLOUT);
+	pair_close(&p);
+}
+
+/* Nobody answers. */
+static void user_timeout(void)
+{
+	union address to = address_from(AF_INET, "10.77.0.9", 7777);
+	int fd = new_socket();
+
+	set_int(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, 300);
+	must_fail(connect(fd, &to.sa, address_len(&to)), ETIMEDOUT);
+	if (!e2e.tcp)
+		must_be(delta("connect_timeout"), 1);
+	close(fd);
+}
+
+/* Each peek begins where the last has ended. */
+static void peek_off(void)
+{
+	struct pair p;
+
+	pair_open(&p);
+	if (e2e.seq) {
+		int one = 1;
+
+		must_fail(setsockopt(p.s, SOL_SOCKET, SO_PEEK_OFF, &one, sizeof(one)), EOPNOTSUPP);
+		return;
+	}
+	must_be(get_int(p.s, SOL_SOCKET, SO_PEEK_OFF), -1);
+	must_be(send(p.c, "abcdef", 6, 0), 6);
+	set_int(p.s, SOL_SOCKET, SO_PEEK_OFF, 1);
+	must_be(recv(p.s, buf, 2, MSG_PEEK | MSG_WAITALL), 2);
+	check(!memcmp(buf, "bc", 2), "the first: %.2s", buf);
+	must_be(recv(p.s, buf, 2, MSG_PEEK), 2);
+	check(!memcmp(buf, "de", 2), "the second: %.2s", buf);
+	must_be(get_int(p.s, SOL_SOCKET, SO_PEEK_OFF), 5);
+	must_be(recv(p.s, buf, 4, 0), 4);
+	check(!memcmp(buf, "abcd", 4), "taken: %.4s", buf);
+	must_be(get_int(p.s, SOL_SOCKET, SO_PEEK_OFF), 1);
+	must_be(recv(p.s, buf, 2, MSG_PEEK), 1);
+	check(buf[0] == 'f', "the last: %c", buf[0]);
+	must_fail(recv(p.s, buf, 2, MSG_PEEK | MSG_DONTWAIT), EAGAIN);
+	pair_close(&p);
+}
+
+/* The next notification of MSG_ZEROCOPY, which is of sends @from to @to. */
+static void notified(int fd, unsigned int from, unsigned int to, bool copied)
+{
+	char control[128];
+	struct msghdr m = { .msg_control = control, .msg_controllen = sizeof(control) };
+	struct sock_extended_err ee;
+	struct cmsghdr *c;
+
+	wait_io(fd, POLLERR);
+	must_be(recvmsg(fd, &m, MSG_ERRQUEUE), 0);
+	must_be(m.msg_flags & MSG_ERRQUEUE, MSG_ERRQUEUE);
+	c = CMSG_FIRSTHDR(&m);
+	check(c && c->cmsg_level == IPPROTO_IP && c->cmsg_type == IP_RECVERR, "no notification");
+	memcpy(&ee, CMSG_DATA(c), sizeof(ee));
+	must_be(ee.ee_origin, SO_EE_ORIGIN_ZEROCOPY);
+	must_be(ee.ee_errno, 0);
+	must_be(ee.ee_info, from);
+	must_be(ee.ee_data, to);
+	must_be(!!(ee.ee_code & SO_EE_CODE_ZEROCOPY_COPIED), copied);
+}
+
+/* The memory is the kernel's until a notification says that it is not. */
+static void msg_zerocopy(void)
+{
+	int one = 1;
+	char *mem = pages(sizeof(buf));
+	struct pair p;
+
+	pair_open(&p);
+	if (setsockopt(p.c, SOL_SOCKET, SO_ZEROCOPY, &one, sizeof(one))) {
+		must_be(errno, EOPNOTSUPP);
+		skip("this kernel has SO_ZEROCOPY for TCP alone");
+	}
+	data_fill(1, 0, mem, sizeof(buf));
+	must_be(send(p.c, mem, sizeof(buf), MSG_ZEROCOPY), sizeof(buf));
+	recv_all(p.s, 1, 0, sizeof(buf));
+	notified(p.c, 0, 0, false);
+	must_be(delta("zerocopy_bytes"), sizeof(buf));
+	/* A small one is copied, and so is one without the option. */
+	must_be(send(p.c, mem, 100, MSG_ZEROCOPY), 100);
+	must_be(send(p.s, mem, sizeof(buf), MSG_ZEROCOPY), sizeof(buf));
+	recv_all(p.s, 1, 0, 100);
+	recv_all(p.c, 1, 0, sizeof(buf));
+	notified(p.c, 1, 1, true);
+	must_be(delta("zerocopy_bytes"), sizeof(buf));
+	must_be(poll_now(p.s, POLLERR), 0);
+	must_be(poll_now(p.c, POLLERR), 0);
+	/* One that fails has none. */
+	must(shutdown(p.c, SHUT_WR));
+	must_fail(send(p.c, mem, sizeof(buf), MSG_ZEROCOPY | MSG_NOSIGNAL), EPIPE);
+	must_fail(recv(p.c, buf, 1, MSG_ERRQUEUE), EAGAIN);
+	pair_close(&p);
 }
 
 /* An idle peer is asked, answers, and notices nothing. */
@@ -635,14 +813,6 @@ static void *send_blocked(void *arg)
 {
 	__atomic_store_n(&blocked_tid, gettid(), __ATOMIC_RELEASE);
 	return send_one(arg);
-}
-
-static int unsent(int fd)
-{
-	int n;
-
-	must(ioctl(fd, SIOCOUTQ, &n));
-	return n;
 }
 
 /* One page's worth may go beyond the limit. */
@@ -761,6 +931,11 @@ static const struct e2e_case cases[] = {
 	{ "device_of_listen", device_of_listen, .on = ON_ALL6, .needs = NEEDS_ONE | NEEDS_RXE },
 	{ "keepalive", keepalive, .on = ON_STREAM, .needs = NEEDS_ONE },
 	{ "sndbuf", sndbuf, .on = ON_STREAM, .needs = NEEDS_ONE },
+	{ "msg_zerocopy", msg_zerocopy, .on = ON_STREAM | ON_INET, .needs = NEEDS_ONE },
+	{ "tcp_info", tcp_info, .on = ON_BOTH | ON_TCP, .needs = NEEDS_ONE },
+	{ "notsent_lowat", notsent_lowat, .on = ON_STREAM, .needs = NEEDS_ONE },
+	{ "user_timeout", user_timeout, .on = ON_STREAM, .needs = NEEDS_ONE },
+	{ "peek_off", peek_off, .on = ON_BOTH, .needs = NEEDS_ONE },
 	{},
 };
 

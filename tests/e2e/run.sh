@@ -19,7 +19,7 @@ serve()
 
 serve_python()
 {
-	serve "$@" python3 -u -m http.server -b $HOST $PORT
+	serve "$@" python3 "$PEER" serve $HOST $PORT
 	wait_for "the server" grep -q "^Serving" server.out
 }
 
@@ -28,6 +28,14 @@ gets()
 {
 	"$@" "http://$HOST:$PORT/file" > got 2> client.err || fail "$*: $(tail -n 3 client.err)"
 	must cmp got file
+}
+
+# Nothing uses the module then.
+end_server()
+{
+	kill "$SERVER"
+	ended "$SERVER" 143
+	wait_for "the module to be unused" grep -qx 0 /sys/module/exs/refcnt
 }
 
 # connected COMMAND...: prints how many connections of EXS came up meanwhile.
@@ -54,9 +62,11 @@ err_has()
 	grep -q -e "$2" "$1" || fail "no '$2' in $1: $(cat "$1")"
 }
 
+# Python's own server; a small one does for what follows.
 case_http()
 {
-	serve_python exs-run -v
+	serve exs-run -v python3 -u -m http.server -b $HOST $PORT
+	wait_for "the server" grep -q "^Serving" server.out
 	must_connect 1 gets exs-run -v python3 "$PEER" get
 	err_has client.err 'socket [0-9]*: EXS: exs$'
 	err_has server.err 'socket [0-9]*: EXS: exs$'
@@ -83,9 +93,7 @@ case_no_module()
 	sysctl -qw net.exs.enabled=1
 	err_has server.err 'TCP: exs: .*not loaded, or off'
 	must_connect 0 gets python3 "$PEER" get
-	kill $SERVER
-	ended $SERVER 143
-	wait_for "the module to be unused" grep -qx 0 /sys/module/exs/refcnt
+	end_server
 	must rmmod exs
 	serve_python exs-run
 	gets exs-run -v python3 "$PEER" get
@@ -100,6 +108,10 @@ case_other_number()
 	must insmod "$MODULE" protocol=258
 	serve_python exs-run
 	must_connect 1 gets exs-run python3 "$PEER" get
+	end_server
+	# The tests that follow have the default.
+	must rmmod exs
+	must insmod "$MODULE"
 }
 
 case_rule_connect()
@@ -226,9 +238,7 @@ case_system_without_module()
 	serve busybox httpd -f -p $HOST:$PORT
 	wait_for "the server" busybox nc $HOST $PORT -e true
 	must_connect 1 gets busybox wget -q -O -
-	kill $SERVER
-	ended $SERVER 143
-	wait_for "the module to be unused" grep -qx 0 /sys/module/exs/refcnt
+	end_server
 	must rmmod exs
 	serve busybox httpd -f -p $HOST:$PORT
 	wait_for "the server" busybox nc $HOST $PORT -e true

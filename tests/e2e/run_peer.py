@@ -2,27 +2,56 @@
 # SPDX-License-Identifier: GPL-2.0
 """Programs that know nothing of EXS, for run.sh.
 
+    run_peer.py serve HOST PORT                 files of this directory, by HTTP
     run_peer.py get URL                         prints what is there
     run_peer.py asyncio-server HOST PORT        sends back what comes
     run_peer.py asyncio-clients HOST PORT N     so many at the same time, each with a megabyte
     run_peer.py loopback | loopback6            a server and a client on it
     run_peer.py keeps HOST                      options, flags and epoll of a socket outlast connect()
+
+Emulated machines take seconds to import Python's larger modules, so only those who need them do.
 """
-import asyncio
 import fcntl
 import os
 import select
-import shutil
 import socket
 import sys
-import urllib.request
 
 BYTES = 1 << 20
 
 
+def until_end(sock, size=1 << 16):
+    while data := sock.recv(size):
+        yield data
+
+
 def get(url):
-    with urllib.request.urlopen(url) as response:
-        shutil.copyfileobj(response, sys.stdout.buffer)
+    host, path = url.removeprefix("http://").split("/", 1)
+    host, port = host.split(":")
+    with socket.create_connection((host, int(port))) as sock:
+        sock.sendall(f"GET /{path} HTTP/1.0\r\n\r\n".encode())
+        head, _, body = b"".join(until_end(sock)).partition(b"\r\n\r\n")
+    assert head.split()[1] == b"200", head
+    sys.stdout.buffer.write(body)
+
+
+def serve_files(host, port):
+    listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    listener.bind((host, port))
+    listener.listen()
+    print("Serving", flush=True)
+    while True:
+        sock, _ = listener.accept()
+        with sock:
+            request = b""
+            while not request.endswith(b"\r\n\r\n") and (data := sock.recv(1 << 16)):
+                request += data
+            if not request:
+                continue
+            sock.sendall(b"HTTP/1.0 200 OK\r\n\r\n")
+            with open(request.split()[1].decode().lstrip("/"), "rb") as file:
+                sock.sendfile(file)
 
 
 async def echo(reader, writer):
@@ -33,12 +62,14 @@ async def echo(reader, writer):
 
 
 async def serve(host, port):
+    import asyncio
     server = await asyncio.start_server(echo, host, port)
     print("Serving", flush=True)
     await server.serve_forever()
 
 
 async def client(host, port):
+    import asyncio
     reader, writer = await asyncio.open_connection(host, port)
     data = os.urandom(BYTES)
 
@@ -53,6 +84,7 @@ async def client(host, port):
 
 
 async def clients(host, port, number):
+    import asyncio
     await asyncio.gather(*(client(host, port) for _ in range(number)))
 
 
@@ -114,9 +146,13 @@ def main(args):
     match args:
         case ["get", url]:
             get(url)
+        case ["serve", host, port]:
+            serve_files(host, int(port))
         case ["asyncio-server", host, port]:
+            import asyncio
             asyncio.run(serve(host, int(port)))
         case ["asyncio-clients", host, port, number]:
+            import asyncio
             asyncio.run(clients(host, int(port), int(number)))
         case ["loopback"]:
             loopback(socket.AF_INET, "127.0.0.1")

@@ -669,7 +669,8 @@ static void unknown_option(void)
 	socklen_t len = sizeof(value);
 
 	must_fail(setsockopt(fd, 9999, 1, &value, sizeof(value)), ENOPROTOOPT);
-	must_fail(getsockopt(fd, 9999, 1, &value, &len), e2e.tcp ? EOPNOTSUPP : ENOPROTOOPT);
+	must_fail(getsockopt(fd, 9999, 1, &value, &len),
+		  e2e.tcp || e2e.protocol ? EOPNOTSUPP : ENOPROTOOPT);
 	must_fail(setsockopt(fd, SOL_SOCKET, 9999, &value, sizeof(value)), ENOPROTOOPT);
 }
 
@@ -725,7 +726,57 @@ static void mapped_address(void)
 	must_be(peer_of(c).sa.sa_family, AF_INET6);
 }
 
+static int wildcard_listener(int family, int only, in_port_t port)
+{
+	union address a = address_from(family, family == AF_INET ? "0.0.0.0" : "::", port);
+	/* AF_EXS, or TCP, whose sockets are of one family. */
+	int fd = e2e.tcp ? must(socket(family, SOCK_STREAM, 0)) : new_socket();
+
+	if (family == AF_INET6)
+		must(setsockopt(fd, SOL_IPV6, IPV6_V6ONLY, &only, sizeof(only)));
+	must(bind(fd, &a.sa, address_len(&a)));
+	must(listen(fd, 4));
+	return fd;
+}
+
+static int connect_v4(in_port_t port)
+{
+	union address to = address_from(AF_INET, "10.77.0.1", port);
+	int fd = e2e.tcp ? must(socket(AF_INET, SOCK_STREAM, 0)) : new_socket();
+	int err = connect(fd, &to.sa, address_len(&to)) ? errno : 0;
+
+	close(fd);
+	return err;
+}
+
+/* The IPv6 wildcard has IPv4's connections, too, unless it has to leave them to others. */
+static void v6only(void)
+{
+	union address mapped = address_from(AF_INET6, "::ffff:10.77.0.1", 9);
+	int fd = wildcard_listener(AF_INET6, 0, 0), one = 1, l4;
+	union address a = name_of(fd);
+	in_port_t port = ntohs(a.in6.sin6_port);
+
+	must_be(connect_v4(port), 0);
+	must_fail(setsockopt(fd, SOL_IPV6, IPV6_V6ONLY, &one, sizeof(one)), EINVAL);
+	close(must(accept(fd, NULL, NULL)));
+	close(fd);
+	fd = wildcard_listener(AF_INET6, 1, port);
+	must_be(connect_v4(port), ECONNREFUSED);
+	l4 = wildcard_listener(AF_INET, 0, port);
+	must_be(connect_v4(port), 0);
+	close(must(accept(l4, NULL, NULL)));
+	set_nonblock(fd, true);
+	must_fail(accept(fd, NULL, NULL), EAGAIN);
+	close(fd);
+	fd = new_socket();
+	must(setsockopt(fd, SOL_IPV6, IPV6_V6ONLY, &one, sizeof(one)));
+	must_fail(connect(fd, &mapped.sa, address_len(&mapped)), ENETUNREACH);
+	must_fail(bind(fd, &mapped.sa, address_len(&mapped)), EINVAL);
+}
+
 static const struct e2e_case cases[] = {
+	{ "v6only", v6only, .on = ON_STREAM6 | ON_TCP6, .needs = NEEDS_ONE },
 	{ "mapped_address", mapped_address, .on = ON_STREAM | ON_TCP6 | ON_INET6, .needs = NEEDS_ONE },
 	{ "inet_face", inet_face, .on = ON_FACES, .needs = NEEDS_ONE },
 	{ "inet_wildcard", inet_wildcard, .on = ON_FACES, .needs = NEEDS_ONE },

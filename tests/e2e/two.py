@@ -194,6 +194,7 @@ if sys.argv[1] == "serve":
     print("listening", flush=True)
     s = s.accept()[0]
 else:
+    s.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, 3000)
     s.connect(("{B}", {PORT}))
 print("under way", flush=True)
 try:
@@ -204,9 +205,9 @@ except OSError as e:
 
 
 def peer_frozen_idle(a, b, kind):
-    """SO_KEEPALIVE tells both that the other is gone."""
+    """SO_KEEPALIVE tells both that the other is gone: one after TCP_USER_TIMEOUT, the other after stall_timeout."""
     # Not b: would it lose patience before it is frozen, that were another end for a.
-    a.check("echo 3000 > /proc/sys/net/exs/stall_timeout")
+    a.check("echo 600000 > /proc/sys/net/exs/stall_timeout")
     server = b.start(f"python3 -c '{IDLE}' serve {kind}")
     server.wait_for("^listening$")
     client = a.start(f"python3 -c '{IDLE}' connect {kind}")

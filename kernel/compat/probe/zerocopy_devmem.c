@@ -1,0 +1,9 @@
+// SPDX-License-Identifier: GPL-2.0
+/* MSG_ZEROCOPY may also be of a device's memory. */
+#include <linux/skbuff.h>
+
+struct ubuf_info *probe(struct sock *sk);
+struct ubuf_info *probe(struct sock *sk)
+{
+	return msg_zerocopy_realloc(sk, 0, NULL, false);
+}
