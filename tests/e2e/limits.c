@@ -307,18 +307,23 @@ static void ring_in_cgroup(void)
 	must(rmdir(GROUP));
 }
 
-/* It counts like what is pinned; the connection that cannot have one ends. */
+/* It counts like what is pinned; the connection that cannot have one ends, and what it was sending. */
 static void ring_charged(void)
 {
+	exs_qhandle_t q = queue_new(1);
 	struct pair p;
 
 	pair_open(&p);
+	start_send(p.s, pages(8 * MIB), 8 * MIB, q, 1, NO_REGION);
+	wait_delta("indirect_tx_bytes", 1);
 	write_sysctl("max_user_pages", 16);
 	must_be(send(p.c, "x", 1, 0), 1);
+	event_is(q, EXS_EVT_SEND, 1, ENOBUFS, 0);
 	must_be(poll_wait(p.c, POLLHUP) & POLLHUP, POLLHUP);
 	must_be(delta("limit_pages"), 1);
+	must_be(delta("resets_nomem"), 1);
 	must_be(so_error(p.s), ENOBUFS);
-	must_be(counter("live_rings"), 0);
+	must_be(counter("live_rings"), 1);
 }
 
 /* -- siw connects by TCP, in a worker if nobody waits for it */
