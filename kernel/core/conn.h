@@ -154,6 +154,7 @@ struct exs_xfer {
  * @state: moves forward only
  * @socktype: enum exs_wire_socktype
  * @bound_dev_if: SO_BINDTODEVICE when it began to connect, or 0
+ * @falls_back: if it does not come up TCP takes over; set before it is used
  * @local: own address
  * @peer: the peer's
  * @end_err: positive errno that ended it, 0 while it lives or after an orderly end
@@ -176,6 +177,7 @@ struct exs_conn {
 	enum exs_conn_state state;
 	u8 socktype;
 	int bound_dev_if;
+	bool falls_back;
 	struct sockaddr_storage local, peer;
 	/* private: to conn.c, run.c, data.c, message.c */
 	bool running, run_again;	/* exs_conn_run()                  */

@@ -15,7 +15,6 @@
 
 struct pid;
 
-extern struct proto exs_proto;
 extern struct workqueue_struct *exs_sock_wq;
 
 /* main.c: all that the kernel looks for in the module by name, see Kbuild */
@@ -118,8 +117,8 @@ void exs_sock_drop_parked(struct exs_sock *xs);
 
 /* connect.c: lock_sock not held. */
 void exs_attempt_work(struct work_struct *work);
-int exs_connect(struct socket *sock, const struct sockaddr_storage *addr, bool v6,
-		int flags);
+int exs_connect(struct exs_sock *xs, struct socket *sock, const struct sockaddr_storage *addr,
+		bool v6, int flags);
 /* connect(2) fails at once with @err: an operation that waits for its end need
  * not, but if it is -ECANCELED has to be told. Return: @err.
  */
@@ -177,6 +176,8 @@ int exs_set_timeout(struct exs_sock *xs, bool recv, sockptr_t val, unsigned int 
 void exs_get_timeout(const struct exs_sock *xs, bool recv, struct exs_opt_timeout *t);
 
 /* sockopt.c */
+/* TCP's sock @to gets the options of TCP's that are remembered. Sleeps; no lock of @to's. */
+void exs_kept_give(const struct exs_sock *xs, struct sock *to);
 /* -EOPNOTSUPP: an option of the socket layer's is set that nothing here would heed. */
 int exs_sock_check_promises(const struct sock *sk);
 int exs_setsockopt(struct socket *sock, int level, int name, sockptr_t val,

@@ -17,6 +17,7 @@
 #include <net/tcp.h>
 
 #include "core.h"
+#include "fallback.h"
 
 /* From 1 to max, or, if that is 0, a truth value. */
 static const struct { int name, max; } exs_kept_options[EXS_KEPT_MAX] = {
@@ -71,6 +72,19 @@ static int exs_kept_get(const struct exs_sock *xs, unsigned int i)
 	}
 }
 
+void exs_kept_give(const struct exs_sock *xs, struct sock *to)
+{
+	unsigned int i;
+	int value;
+
+	for (i = 0; i < EXS_KEPT_MAX; i++) {
+		value = READ_ONCE(xs->kept[i]);
+		if (value)
+			to->sk_prot->setsockopt(to, SOL_TCP, exs_kept_options[i].name,
+						KERNEL_SOCKPTR(&value), sizeof(value));
+	}
+}
+
 static int exs_set_v6only(struct exs_sock *xs, int value)
 {
 	int err = 0;
@@ -104,13 +118,28 @@ int exs_sock_check_promises(const struct sock *sk)
 	return READ_ONCE(sk->sk_mark) || READ_ONCE(sk->sk_priority) ? -EOPNOTSUPP : 0;
 }
 
+/*
+ * Of a socket that is TCP's by now, but for what would exchange the socket's calls, and ours
+ * have to stay: the old sock goes with them.
+ */
+static int exs_tcp_setsockopt(struct socket *sock, int level, int name, sockptr_t val,
+			      unsigned int len)
+{
+	if ((level == SOL_TCP && name == TCP_ULP) ||
+	    (level == SOL_IPV6 && name == IPV6_ADDRFORM))
+		return -ENOPROTOOPT;
+	return exs_tcp_ops(sock)->setsockopt(sock, level, name, val, len);
+}
+
 int exs_setsockopt(struct socket *sock, int level, int name, sockptr_t val,
 		   unsigned int len)
 {
-	struct exs_sock *xs = exs_sk(sock->sk);
+	struct exs_sock *xs = exs_once(sock);
 	unsigned int kept = exs_kept_find(level, name);
 	int value;
 
+	if (level != SOL_EXS && !exs_of(sock))
+		return exs_tcp_setsockopt(sock, level, name, val, len);
 	if (level != SOL_EXS && kept == EXS_KEPT_MAX && !exs_is_v6only(xs, level, name))
 		return -ENOPROTOOPT;
 	if (exs_is_timeout(level, name))
@@ -156,10 +185,12 @@ static int exs_put_option(const void *value, int n, char __user *val, int __user
 int exs_getsockopt(struct socket *sock, int level, int name, char __user *val,
 		   int __user *len)
 {
-	struct exs_sock *xs = exs_sk(sock->sk);
+	struct exs_sock *xs = exs_once(sock);
 	struct exs_opt_timeout timeout;
 	int value, err;
 
+	if (level != SOL_EXS && !exs_of(sock))
+		return exs_tcp_ops(sock)->getsockopt(sock, level, name, val, len);
 	if (exs_is_timeout(level, name)) {
 		exs_get_timeout(xs, name == EXS_SO_RECV_TIMEOUT, &timeout);
 		return exs_put_option(&timeout, sizeof(timeout), val, len);

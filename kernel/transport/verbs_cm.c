@@ -198,6 +198,9 @@ static int exs_verbs_step_route(struct exs_verbs_ep *v)
 
 	if (!exs_verbs_right_interface(v))
 		return -ENETUNREACH;
+	/* A server that has only TCP would be sent a hand-shake in place of a request. */
+	if (v->ep.conn->falls_back && rdma_protocol_iwarp(v->id->device, v->id->port_num))
+		return -ESOCKTNOSUPPORT;
 	exs_verbs_addresses(v);
 	err = exs_verbs_make_qp(v);
 	return err ? err : rdma_resolve_route(v->id, EXS_VERBS_ROUTE_MS);

@@ -162,9 +162,14 @@ union address peer_of(int fd)
 	return a;
 }
 
+/* Without a fallback: what EXS does is to be seen. fallback.c has the others. */
 int new_socket(void)
 {
-	return must(socket(e2e.family, e2e.type | SOCK_CLOEXEC, e2e.protocol));
+	int fd = must(socket(e2e.family, e2e.type | SOCK_CLOEXEC, e2e.protocol));
+
+	if (e2e.protocol)
+		set_int(fd, SOL_EXS, EXS_SO_FALLBACK, 0);
+	return fd;
 }
 
 int socket_on(enum side side)
