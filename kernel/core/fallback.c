@@ -318,3 +318,22 @@ int exs_fall_back_connect(struct exs_sock *xs, int why)
 		sk_wake_async(&xs->sk, SOCK_WAKE_IO, POLL_OUT);
 	return err;
 }
+
+int exs_fall_back_now(struct exs_sock *xs)
+{
+	int err = -EINVAL;
+	bool idle;
+
+	mutex_lock(&xs->op_lock);
+	if (exs_sock_state(xs) == EXS_UNCONNECTED && xs->sk.sk_family != exs_family) {
+		WRITE_ONCE(xs->options.value[EXS_SO_FALLBACK], 1);
+		exs_tcp_prepare(xs, xs->sk.sk_family);
+	}
+	idle = exs_sock_state(xs) == EXS_UNCONNECTED || exs_sock_state(xs) == EXS_BOUND;
+	if (idle && exs_may_fall_back(xs)) {
+		exs_fall_back(xs, EXS_FELL_BACK_RULE);
+		err = 0;
+	}
+	mutex_unlock(&xs->op_lock);
+	return err;
+}

@@ -63,6 +63,9 @@ int exs_fall_back(struct exs_sock *xs, int why);
 /* Likewise, and TCP begins to connect to xs->peer. */
 int exs_fall_back_connect(struct exs_sock *xs, int why);
 
+/* EXS_FALLBACK_NOW. No lock. Return: 0 or -EINVAL: it is too late, or it has no family. */
+int exs_fall_back_now(struct exs_sock *xs);
+
 /* A connection of TCP's waits at the listening @xs. No lock. */
 bool exs_tcp_is_waiting(struct exs_sock *xs);
 /* @newsock has a sock of TCP's, and gets TCP's calls, @ops. */

@@ -23,6 +23,7 @@
 
 #include "../transport/verbs.h"
 #include "core.h"
+#include "fallback.h"
 
 /**
  * struct exs_option_def - one option
@@ -66,7 +67,7 @@ static const struct exs_option_def exs_option_defs[EXS_SO_MAX + 1] = {
 		.max		= USEC_PER_SEC,
 	},
 	[EXS_SO_FALLBACK] = {
-		.max		= 1,
+		.max		= EXS_FALLBACK_NOW,
 		.only		= EXS_WIRE_STREAM,
 	},
 };
@@ -168,6 +169,8 @@ int exs_set_option(struct exs_sock *xs, int name, int value)
 	err = exs_option_find(xs, name) ?: exs_option_check(xn, name, &value);
 	if (err)
 		return err;
+	if (name == EXS_SO_FALLBACK && value == EXS_FALLBACK_NOW)
+		return exs_fall_back_now(xs);
 	name = array_index_nospec(name, EXS_SO_MAX + 1);
 	mutex_lock(&xs->op_lock);
 	lock_sock(&xs->sk);

@@ -75,6 +75,7 @@
 	X(fallback_option)	\
 	X(fallback_iwarp)	\
 	X(fallback_port)	\
+	X(fallback_rule)	\
 	X(fallback_other)	\
 	X(refused_version)	\
 	X(refused_hello)	\

@@ -571,6 +571,35 @@ static void settings(void)
 	must_fail(setsockopt(c, SOL_EXS, EXS_SO_FALLBACK, &l, sizeof(l)), EINVAL);
 }
 
+/* Whatever it was put into, or bound to, remains. */
+static void at_once(void)
+{
+	union address at = address_of(SERVER, 0), is;
+	int l = falling(), c = falling();
+	struct watch w = watch(l, EPOLLIN | EPOLLET), out = watch(c, EPOLLOUT | EPOLLET);
+
+	must(bind(l, &at.sa, address_len(&at)));
+	at = name_of(l);
+	set_int(l, SOL_EXS, EXS_SO_FALLBACK, EXS_FALLBACK_NOW);
+	is = name_of(l);
+	check(same_address(&at, &is), "it has another name than it was bound to");
+	must(listen(l, 1));
+	set_int(c, SOL_EXS, EXS_SO_FALLBACK, EXS_FALLBACK_NOW);
+	must_be(get_int(c, SOL_SOCKET, SO_PROTOCOL), IPPROTO_TCP);
+	must(connect_to(c, l));
+	must_see(w, EPOLLIN);
+	must_see(out, EPOLLOUT);
+	by_tcp(c, l, EXS_FELL_BACK_RULE);
+	must_be(delta("fallback_rule"), 2);
+	l = falling_listener();
+	c = EXS_FALLBACK_NOW;
+	must_fail(setsockopt(l, SOL_EXS, EXS_SO_FALLBACK, &c, sizeof(c)), EINVAL);
+	c = falling();
+	must(connect_to(c, l));
+	l = EXS_FALLBACK_NOW;
+	must_fail(setsockopt(c, SOL_EXS, EXS_SO_FALLBACK, &l, sizeof(l)), EINVAL);
+}
+
 /* TCP keeps the promise. */
 static void marked(void)
 {
@@ -638,6 +667,7 @@ static const struct e2e_case cases[] = {
 	{ "in_the_middle", in_the_middle, .on = ON_INET, .needs = NEEDS_ONE },
 	{ "disabled", disabled, .on = ON_FACES },
 	{ "settings", settings, .on = ON_FACES },
+	{ "at_once", at_once, .on = ON_FACES },
 	{ "marked", marked, .on = ON_INET },
 	{ "asked_for", asked_for, .on = ON_FACES | ON_STREAM },
 	{ "pages_go", pages_go, .on = ON_INET },

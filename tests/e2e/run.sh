@@ -172,6 +172,14 @@ case_loopback()
 	must_connect 0 must exs-run python3 "$PEER" loopback6
 }
 
+# A listener that is bound, and exchanged for the other kind, has its port.
+case_exchange_bound()
+{
+	must_connect 0 must exs-run -r 'exs listen' -r tcp python3 "$PEER" loopback
+	must_connect 0 must exs-run -r 'tcp listen' -r 'tcp connect' python3 "$PEER" loopback
+	must_connect 0 must exs-run -r exs python3 "$PEER" loopback6
+}
+
 # What was set before stays set, and epoll sets that had the old one have the new one.
 case_exchange_keeps()
 {

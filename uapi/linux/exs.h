@@ -58,6 +58,7 @@
 					 * polls the device before it sleeps     */
 #define EXS_SO_FALLBACK		7	/* SOCK_STREAM: 1: TCP takes over what EXS
 					 * cannot do; set before bind() and so on */
+#define EXS_FALLBACK_NOW	2	/* or at once, if it is not connected    */
 #define EXS_SO_RECV_ORDERED	16	/* always 1, whatever is set             */
 #define EXS_SO_SEND_TIMEOUT	17	/* struct exs_opt_timeout, of operations that
 					 * are submitted from now on             */
@@ -79,6 +80,7 @@ enum exs_fell_back {
 	EXS_FELL_BACK_OPTION,		/* SO_MARK or SO_PRIORITY, which TCP can do       */
 	EXS_FELL_BACK_IWARP,		/* whose ports are TCP's                          */
 	EXS_FELL_BACK_PORT,		/* of EXS is in use, and that of TCP is not       */
+	EXS_FELL_BACK_RULE,		/* EXS_FALLBACK_NOW                               */
 	EXS_FELL_BACK_OTHER,
 };
 

@@ -28,8 +28,8 @@ void settings_tell(int fd, bool exs, const char *what, const char *why);
 /* Whether there will be any. */
 bool settings_tells(void);
 
-/* socket.c: @exs, or TCP; the descriptor, or -1 and errno. */
-int make_socket(int domain, int type, bool exs);
+/* socket.c: the descriptor, or -1 and errno. */
+int make_exs(int domain, int type);
 
 /* exchange.c: @fd is an idle TCP socket, and should be EXS; or the other way round. */
 bool is_the_other(int fd, bool exs);

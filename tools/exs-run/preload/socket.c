@@ -36,7 +36,7 @@ static bool was_missing(bool is_missing)
 	return now.tv_sec < __atomic_load_n(&until, __ATOMIC_RELAXED);
 }
 
-static int make_exs(int domain, int type)
+int make_exs(int domain, int type)
 {
 	int fd = -1, protocol = settings_protocol();
 
@@ -46,11 +46,6 @@ static int make_exs(int domain, int type)
 	if (fd < 0 && errno == EPROTONOSUPPORT)
 		was_missing(true);
 	return fd;
-}
-
-int make_socket(int domain, int type, bool exs)
-{
-	return exs ? make_exs(domain, type) : next_socket(domain, type, IPPROTO_TCP);
 }
 
 static const char *reason(int err)
@@ -82,7 +77,9 @@ static void tell_fallback(int fd)
 
 	if (!settings_tells())
 		return;
-	if (!next_getsockopt(fd, SOL_EXS, EXS_SO_FELL_BACK, &why, &len) && why > 0)
+	/* What a rule has wanted was told. */
+	if (!next_getsockopt(fd, SOL_EXS, EXS_SO_FELL_BACK, &why, &len) && why > 0 &&
+	    why != EXS_FELL_BACK_RULE)
 		settings_tell(fd, false, "fell back",
 			      (size_t)why < sizeof(fell_back) / sizeof(*fell_back) ?
 			      fell_back[why] : NULL);
