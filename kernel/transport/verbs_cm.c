@@ -174,6 +174,17 @@ static int exs_verbs_resolve(struct exs_verbs_ep *v, unsigned int ms)
 				 min_t(unsigned int, ms, EXS_VERBS_ADDR_MS));
 }
 
+/*
+ * The CM may miss that a neighbour has answered, and sees it when its time is up: so that
+ * is before ours, if that is short.
+ */
+static unsigned int exs_verbs_addr_ms(const struct exs_verbs_ep *v, long timeout)
+{
+	unsigned int ms = jiffies_to_msecs(timeout);
+
+	return v->ep.conn->falls_back ? ms / 4 : ms;
+}
+
 /* What the CM calls it that no RDMA device is at that interface depends on the family. */
 static int exs_verbs_addr_errno(const struct exs_verbs_ep *v, int err)
 {
@@ -637,7 +648,7 @@ int exs_verbs_connect(struct exs_ep *ep, bool nonblock, long timeout)
 		return err;
 	set_bit(EXS_VERBS_ACTIVE, &v->flags);
 	queue_delayed_work(exs_verbs_wq, &v->timer, timeout);
-	err = exs_verbs_resolve(v, jiffies_to_msecs(timeout));
+	err = exs_verbs_resolve(v, exs_verbs_addr_ms(v, timeout));
 	if (err) {
 		err = exs_verbs_addr_errno(v, err);
 		exs_conn_lost(ep->conn, -err);

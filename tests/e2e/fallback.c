@@ -411,7 +411,9 @@ static void host_open(void)
 {
 	if (access("/sys/class/infiniband/rxe81", F_OK))
 		shell("ip netns add exs81 &&"
-		      " ip link add exs81a type veth peer name exs81b netns exs81 &&"
+		      " ip link add exs81a type veth peer name exs81b netns exs81"
+		      " address 02:00:00:81:00:02 &&"
+		      " ip neigh replace " HOST " lladdr 02:00:00:81:00:02 dev exs81a nud permanent &&"
 		      " ip addr add 10.81.0.1/24 dev exs81a && ip link set exs81a up &&"
 		      " ip -n exs81 addr add " HOST "/24 dev exs81b &&"
 		      " ip -n exs81 link set exs81b up && ip -n exs81 link set lo up &&"
