@@ -728,6 +728,22 @@ static int exs_set_rcvlowat(struct sock *sk, int val)
 	return 0;
 }
 
+static int exs_set_peek_off(struct sock *sk, int val)
+{
+	const struct proto_ops *ops;
+
+	if (exs_sk_is_exs(sk))
+		return -EOPNOTSUPP;
+	ops = exs_tcp_ops(sk->sk_socket);
+	return ops->set_peek_off ? ops->set_peek_off(sk, val) : -EOPNOTSUPP;
+}
+
+static int exs_gettstamp(struct socket *sock, void __user *stamp, bool timeval, bool time32)
+{
+	return exs_of(sock) ? -ENOIOCTLCMD :
+			      exs_tcp_ops(sock)->gettstamp(sock, stamp, timeval, time32);
+}
+
 /* Without .family, which is no constant: only AF_UNIX looks for its own there. */
 const struct proto_ops exs_ops = {
 	.owner		= THIS_MODULE,
@@ -756,6 +772,8 @@ const struct proto_ops exs_ops = {
 	.splice_eof	= exs_splice_eof,
 #endif
 	.set_rcvlowat	= exs_set_rcvlowat,
+	.set_peek_off	= exs_set_peek_off,
+	.gettstamp	= exs_gettstamp,
 };
 
 /* Switched off is as good as not there. */
