@@ -6,7 +6,6 @@
 #include <limits.h>
 #include <poll.h>
 #include <sys/eventfd.h>
-#include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/uio.h>
@@ -76,16 +75,6 @@ static void settle(struct scene *s)
 
 	must_be(send(s->p.s, "!", 1, 0), 1);
 	must_be(recv(s->p.c, &byte, 1, 0), 1);
-}
-
-/* Where sockets are not told of reads of Linux AIO these wait in io_submit(). */
-static void queued(void)
-{
-	struct exs_ioc_probe probe = { .size = sizeof(probe) };
-
-	must(ioctl(queue_new(1), EXS_IOC_PROBE, &probe));
-	if (!(probe.features & EXS_FEATURE_AIO_READ))
-		skip("this kernel queues no reads of Linux AIO for sockets");
 }
 
 /* io_submit() comes back although there is nothing to read. */
@@ -618,36 +607,36 @@ static void connection_ends(void)
 }
 
 static const struct e2e_case cases[] = {
-	{ "read_waits", read_waits, .on = ON_BOTH, .before = queued },
-	{ "large", large, .on = ON_BOTH, .before = queued },
+	{ "read_waits", read_waits, .on = ON_BOTH, .before = needs_aio_reads },
+	{ "large", large, .on = ON_BOTH, .before = needs_aio_reads },
 	{ "there_already", there_already, .on = ON_BOTH | ON_TCP },
-	{ "in_order", in_order, .on = ON_BOTH, .before = queued },
+	{ "in_order", in_order, .on = ON_BOTH, .before = needs_aio_reads },
 	{ "vectors", vectors, .on = ON_BOTH | ON_TCP },
-	{ "vector_waits", vector_waits, .on = ON_BOTH, .before = queued },
-	{ "vector_most", vector_most, .on = ON_BOTH, .before = queued },
-	{ "vector_large", vector_large, .on = ON_BOTH, .before = queued },
-	{ "vector_cancelled", vector_cancelled, .on = ON_BOTH, .before = queued },
-	{ "vector_bad_memory", vector_bad_memory, .on = ON_BOTH, .before = queued },
+	{ "vector_waits", vector_waits, .on = ON_BOTH, .before = needs_aio_reads },
+	{ "vector_most", vector_most, .on = ON_BOTH, .before = needs_aio_reads },
+	{ "vector_large", vector_large, .on = ON_BOTH, .before = needs_aio_reads },
+	{ "vector_cancelled", vector_cancelled, .on = ON_BOTH, .before = needs_aio_reads },
+	{ "vector_bad_memory", vector_bad_memory, .on = ON_BOTH, .before = needs_aio_reads },
 	{ "writes", writes, .on = ON_BOTH | ON_TCP },
 	{ "polls", polls, .on = ON_BOTH | ON_TCP },
-	{ "tells_eventfd", tells_eventfd, .on = ON_BOTH, .before = queued },
+	{ "tells_eventfd", tells_eventfd, .on = ON_BOTH, .before = needs_aio_reads },
 	{ "nonblocking", nonblocking, .on = ON_BOTH | ON_TCP },
 	{ "nowait", nowait, .on = ON_BOTH | ON_TCP },
 	{ "timeout", timeout, .on = ON_BOTH | ON_TCP },
 	{ "bad_memory", bad_memory, .on = ON_BOTH | ON_TCP },
-	{ "no_memlock", no_memlock, .on = ON_BOTH, .before = queued },
-	{ "eof", eof, .on = ON_BOTH, .before = queued },
-	{ "reset", reset, .on = ON_BOTH, .before = queued },
-	{ "shutdown_read", shutdown_read, .on = ON_BOTH, .before = queued },
-	{ "closed_descriptor", closed_descriptor, .on = ON_BOTH, .before = queued },
-	{ "cancel_advertised", cancel_advertised, .on = ON_BOTH, .before = queued },
-	{ "cancel_small", cancel_small, .on = ON_BOTH, .before = queued },
-	{ "cancel_meets_data", cancel_meets_data, .on = ON_BOTH, .before = queued },
-	{ "destroy", destroy, .on = ON_BOTH, .before = queued },
-	{ "destroy_meets_data", destroy_meets_data, .on = ON_BOTH, .before = queued },
-	{ "process_killed", process_killed, .on = ON_BOTH, .before = queued },
-	{ "process_execs", process_execs, .on = ON_BOTH, .before = queued },
-	{ "connection_ends", connection_ends, .on = ON_BOTH, .before = queued },
+	{ "no_memlock", no_memlock, .on = ON_BOTH, .before = needs_aio_reads },
+	{ "eof", eof, .on = ON_BOTH, .before = needs_aio_reads },
+	{ "reset", reset, .on = ON_BOTH, .before = needs_aio_reads },
+	{ "shutdown_read", shutdown_read, .on = ON_BOTH, .before = needs_aio_reads },
+	{ "closed_descriptor", closed_descriptor, .on = ON_BOTH, .before = needs_aio_reads },
+	{ "cancel_advertised", cancel_advertised, .on = ON_BOTH, .before = needs_aio_reads },
+	{ "cancel_small", cancel_small, .on = ON_BOTH, .before = needs_aio_reads },
+	{ "cancel_meets_data", cancel_meets_data, .on = ON_BOTH, .before = needs_aio_reads },
+	{ "destroy", destroy, .on = ON_BOTH, .before = needs_aio_reads },
+	{ "destroy_meets_data", destroy_meets_data, .on = ON_BOTH, .before = needs_aio_reads },
+	{ "process_killed", process_killed, .on = ON_BOTH, .before = needs_aio_reads },
+	{ "process_execs", process_execs, .on = ON_BOTH, .before = needs_aio_reads },
+	{ "connection_ends", connection_ends, .on = ON_BOTH, .before = needs_aio_reads },
 	{}
 };
 

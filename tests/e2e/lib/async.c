@@ -12,6 +12,15 @@ exs_qhandle_t queue_new(int depth)
 	return must(exs_qcreate(depth));
 }
 
+void needs_aio_reads(void)
+{
+	struct exs_ioc_probe probe = { .size = sizeof(probe) };
+
+	must(ioctl(queue_new(1), EXS_IOC_PROBE, &probe));
+	if (!(probe.features & EXS_FEATURE_AIO_READ))
+		skip("this kernel queues no reads of Linux AIO for sockets");
+}
+
 long queue_attr(exs_qhandle_t q, int attr)
 {
 	struct exs_ioc_attr a = { .size = sizeof(a), .attr = attr };

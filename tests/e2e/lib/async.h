@@ -11,6 +11,8 @@
 #define NO_REGION	EXS_MHANDLE_UNREGISTERED
 
 exs_qhandle_t queue_new(int depth);
+/* A case's .before: where sockets are not told of reads of Linux AIO these wait in io_submit(). */
+void needs_aio_reads(void);
 long queue_attr(exs_qhandle_t q, int attr);	/* EXS_ATTR_*: the kernel's view */
 const char *event_name(int type);
 
