@@ -613,6 +613,33 @@ static void marked(void)
 	must_be(get_int(c, SOL_SOCKET, SO_MARK), 7);
 }
 
+/* Ports are TCP's there: what may fall back does, and at a server without EXS nothing else comes. */
+static void iwarp(void)
+{
+	union address at = address_of(SERVER, 0);
+	int reuse, l, c;
+
+	for (reuse = 0; reuse < 2; reuse++) {
+		enter_side(SERVER);
+		l = falling();
+		set_int(l, SOL_SOCKET, SO_REUSEADDR, reuse);
+		must(bind(l, &at.sa, address_len(&at)));
+		must(listen(l, 1));
+		must_be(why(l), EXS_FELL_BACK_PORT);
+		enter_side(CLIENT);
+		c = falling();
+		must(connect_to(c, l));
+		by_tcp(c, l, EXS_FELL_BACK_IWARP);
+		enter_side(SERVER);
+		close(l);
+		l = tcp_listener();
+		enter_side(CLIENT);
+		c = falling();
+		must(connect_to(c, l));
+		by_tcp(c, l, EXS_FELL_BACK_IWARP);
+	}
+}
+
 /* It has to be asked for, or not refused. */
 static void asked_for(void)
 {
@@ -671,6 +698,7 @@ static const struct e2e_case cases[] = {
 	{ "settings", settings, .on = ON_FACES },
 	{ "at_once", at_once, .on = ON_FACES },
 	{ "marked", marked, .on = ON_INET },
+	{ "iwarp", iwarp, .on = ON_FACES, .needs = NEEDS_SIW },
 	{ "asked_for", asked_for, .on = ON_FACES | ON_STREAM },
 	{ "pages_go", pages_go, .on = ON_INET },
 	{}
