@@ -66,6 +66,7 @@
 
 #include "../compat/compat.h"
 #include "../transport/verbs.h"
+#include "call.h"
 #include "core.h"
 #include "fallback.h"
 #include "message.h"

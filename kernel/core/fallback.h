@@ -7,6 +7,7 @@
 
 #include <linux/exs.h>
 
+#include "../compat/compat.h"
 #include "core.h"
 
 /*

@@ -63,7 +63,7 @@ struct exs_net {
 	struct exs_sysctls sysctl;
 	struct exs_counters __percpu *counters;
 	int orphans;
-	spinlock_t peers_lock;
+	spinlock_t peers_lock;	/* peers */
 	struct exs_peer peers[EXS_PEERS];
 	struct ctl_table *table;
 	struct ctl_table_header *header;

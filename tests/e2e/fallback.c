@@ -409,15 +409,15 @@ static void given_up(void)
 
 static void host_open(void)
 {
-	if (access("/sys/class/infiniband/rxe81", F_OK))
-		shell("ip netns add exs81 &&"
-		      " ip link add exs81a type veth peer name exs81b netns exs81"
-		      " address 02:00:00:81:00:02 &&"
-		      " ip neigh replace " HOST " lladdr 02:00:00:81:00:02 dev exs81a nud permanent &&"
-		      " ip addr add 10.81.0.1/24 dev exs81a && ip link set exs81a up &&"
-		      " ip -n exs81 addr add " HOST "/24 dev exs81b &&"
-		      " ip -n exs81 link set exs81b up && ip -n exs81 link set lo up &&"
-		      " rdma link add rxe81 type rxe netdev exs81a");
+	if (!access("/sys/class/infiniband/rxe81", F_OK))
+		return;
+	shell("ip netns add exs81");
+	shell("ip link add exs81a type veth peer name exs81b netns exs81 address 02:00:00:81:00:02");
+	shell("ip addr add 10.81.0.1/24 dev exs81a && ip link set exs81a up");
+	shell("ip neigh replace " HOST " lladdr 02:00:00:81:00:02 dev exs81a nud permanent");
+	shell("ip -n exs81 addr add " HOST "/24 dev exs81b");
+	shell("ip -n exs81 link set exs81b up && ip -n exs81 link set lo up");
+	shell("rdma link add rxe81 type rxe netdev exs81a");
 }
 
 static void host_close(void)
