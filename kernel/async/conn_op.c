@@ -94,12 +94,12 @@ void exs_accept_cleanup(struct exs_op *op)
 
 long exs_connect_issue(struct exs_op *op, struct socket *sock)
 {
-	return exs_sock_arm_connect(sock->sk, &op->conn.waiter) ?: -EIOCBQUEUED;
+	return exs_sock_arm_connect(op->sk, &op->conn.waiter) ?: -EIOCBQUEUED;
 }
 
 long exs_accept_issue(struct exs_op *op, struct socket *sock)
 {
-	return exs_sock_arm_accept(sock->sk, &op->conn.waiter) ?: -EIOCBQUEUED;
+	return exs_sock_arm_accept(op->sk, &op->conn.waiter) ?: -EIOCBQUEUED;
 }
 
 void exs_conn_op_cancel(struct exs_op *op)
@@ -130,7 +130,7 @@ int exs_end_prep(struct exs_op *op, const struct exs_sqe *sqe)
 
 long exs_shutdown_issue(struct exs_op *op, struct socket *sock)
 {
-	return exs_sock_arm_shutdown(sock->sk, &op->conn.waiter) ?: -EIOCBQUEUED;
+	return exs_sock_arm_shutdown(op->sk, &op->conn.waiter) ?: -EIOCBQUEUED;
 }
 
 bool exs_shutdown_withdraw(struct exs_op *op)
@@ -150,7 +150,7 @@ long exs_close_issue(struct exs_op *op, struct socket *sock)
 {
 	int err;
 
-	exs_sock_arm_close(sock->sk, &op->conn.waiter);
+	exs_sock_arm_close(op->sk, &op->conn.waiter);
 	err = close_fd(op->fd);
 	if (!err)
 		return -EIOCBQUEUED;

@@ -436,14 +436,19 @@ exs_hot
 static int exs_op_submit_to(struct exs_queue *q, struct exs_mm_link *link,
 			    const struct exs_sqe *sqe, struct socket *sock)
 {
-	const struct exs_op_def *def = !sock || exs_is_exs(sock) ?
-		exs_op_find_def(sqe->opcode) : exs_foreign_def(sock, sqe->opcode);
+	/* Once: it may become TCP's at any time. */
+	struct sock *sk = sock ? READ_ONCE(sock->sk) : NULL;
+	bool ours = !sk || exs_sk_is_exs(sk);
+	const struct exs_op_def *def = ours ? exs_op_find_def(sqe->opcode) :
+					      exs_foreign_def(sock, sqe->opcode);
 	struct exs_op *op;
 	int err;
 
+	if (!ours && sqe->flags & EXS_SQE_EXS_ONLY)
+		return -EAFNOSUPPORT;
 	if (!def)
 		return -EOPNOTSUPP;
-	op = exs_op_alloc(q, link, def, sock ? sock->sk : NULL, sqe);
+	op = exs_op_alloc(q, link, def, sk, sqe);
 	if (!op)
 		return -ENOMEM;
 	refcount_inc(&op->ref);
@@ -469,10 +474,7 @@ static int exs_op_submit(struct exs_queue *q, struct exs_mm_link *link,
 	sock = sockfd_lookup(sqe->fd, &err);
 	if (!sock)
 		return err;
-	if (sqe->flags & EXS_SQE_EXS_ONLY && !exs_is_exs(sock))
-		err = -EAFNOSUPPORT;
-	else
-		err = exs_op_submit_to(q, link, sqe, sock);
+	err = exs_op_submit_to(q, link, sqe, sock);
 	sockfd_put(sock);
 	return err;
 }

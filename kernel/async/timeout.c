@@ -200,9 +200,9 @@ static u64 exs_timeout_of(const struct exs_op *op, const struct exs_sqe *sqe,
 	if (!op->def->timeout)
 		return 0;
 	*once = sqe->flags & EXS_SQE_TIMEOUT_ONCE;
-	if (sqe->timeout || !exs_is_exs(sock))
+	if (sqe->timeout || !exs_sk_is_exs(op->sk))
 		return sqe->timeout;
-	return exs_sock_timeout(sock->sk, op->def->timeout == EXS_CQE_RECVTIMEOUT, once);
+	return exs_sock_timeout(op->sk, op->def->timeout == EXS_CQE_RECVTIMEOUT, once);
 }
 
 exs_hot

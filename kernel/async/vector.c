@@ -328,7 +328,7 @@ static int exs_vector_get_msg(struct exs_sqe_msg *msg, const struct exs_sqe *sqe
 /* Of AF_EXS it is the program's own call that shuts down. */
 static int exs_vector_shut(struct exs_op *op)
 {
-	if (!op->data.feed || exs_is_exs(op->sk->sk_socket)) {
+	if (!op->data.feed || exs_sk_is_exs(op->sk)) {
 		exs_data_cleanup(op);
 		return -EINVAL;
 	}

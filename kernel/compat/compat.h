@@ -44,6 +44,26 @@ struct proto_accept_arg {
 int exs_compat_accept(struct socket *sock, struct socket *newsock, int flags, bool kern);
 #endif
 
+static inline int exs_compat_call_accept(struct socket *sock, const struct proto_ops *ops,
+					 struct socket *newsock, struct proto_accept_arg *arg)
+{
+#ifdef EXS_HAVE_PROTO_ACCEPT_ARG
+	return ops->accept(sock, newsock, arg);
+#else
+	return ops->accept(sock, newsock, arg->flags, arg->kern);
+#endif
+}
+
+/* Such kernels give sockets pages by ->sendpage(), too. */
+#ifndef EXS_HAVE_COPY_SPLICE_READ
+static inline ssize_t copy_splice_read(struct file *file, loff_t *pos,
+				       struct pipe_inode_info *pipe, size_t len,
+				       unsigned int flags)
+{
+	return generic_file_splice_read(file, pos, pipe, len, flags);
+}
+#endif
+
 /* The family's accept() (core/af_exs.c). */
 int exs_accept(struct socket *sock, struct socket *newsock,
 	       struct proto_accept_arg *arg);

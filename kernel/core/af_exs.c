@@ -12,6 +12,7 @@
  *	listening	xs->listen holds connections that nobody accepted yet
  *	connecting	xs->attempt is a connection that may come to nothing
  *	connected	xs->conn; moves data (conn.c, run.c, data.c, message.c)
+ *	handed over	TCP's for good; the struct socket has another sock (fallback.c)
  *
  *	    UNCONNECTED ---bind---> BOUND <--shutdown-- LISTENING
  *	     |   ^  |                |  ^  ---listen-->
@@ -20,14 +21,16 @@
  *	     |   +--failed-- CONNECTING +
  *	     v                   |
  *	    CONNECTED <----------+        and from everywhere, close: CLOSED
+ *			from UNCONNECTED, BOUND, CONNECTING, fallback: HANDED
  *
  * exs_change_state() makes these moves and no others. A connection that ends
  * leaves its socket CONNECTED: what is left to read, and the error, are there.
  *
  * Locks
  * =====
- *	xs->op_lock		bind, listen, start of connect, shutdown, close
+ *	xs->op_lock		bind, listen, start and end of connect, shutdown, close
  *	  lock_sock(listener)	state, attempt, addresses
+ *	    lock_sock(xs->tcp)	and when it takes our place
  *	    lock_sock(child)	nested
  *	      listen->lock, xs->park_lock, conn->lock	spin locks, none of these in
  *							another
@@ -63,7 +66,9 @@
 
 #include "../compat/compat.h"
 #include "../transport/verbs.h"
+#include "call.h"
 #include "core.h"
+#include "fallback.h"
 #include "message.h"
 #include "run.h"
 #include "stats.h"
@@ -72,15 +77,15 @@ int exs_family = EXS_FAMILY_DEFAULT;
 module_param_named(family, exs_family, int, 0444);
 MODULE_PARM_DESC(family, "address family number, one that no other module uses");
 
-static int exs_bind(struct socket *sock, struct sockaddr_unsized *uaddr, int len)
+static int exs_bind_ours(struct exs_sock *xs, struct socket *sock,
+			 struct sockaddr_unsized *uaddr, int len)
 {
-	struct exs_sock *xs = exs_sk(sock->sk);
 	struct sockaddr_storage addr;
 	bool v6, any_port;
 	u32 flags;
 	int err;
 
-	err = exs_filter_addr(sock->sk, uaddr, &len, true, &flags);
+	err = exs_filter_addr(&xs->sk, uaddr, &len, true, &flags);
 	if (!err)
 		err = exs_addr_get(xs, uaddr, len, &addr, &v6);
 	if (!err && v6 && addr.ss_family == AF_INET && xs->sk.sk_ipv6only)
@@ -94,34 +99,61 @@ static int exs_bind(struct socket *sock, struct sockaddr_unsized *uaddr, int len
 	return err;
 }
 
-static int exs_listen_locked(struct socket *sock, int backlog)
+static int exs_bind(struct socket *sock, struct sockaddr_unsized *uaddr, int len)
 {
-	struct exs_sock *xs = exs_sk(sock->sk);
+	struct exs_sock *xs = exs_of(sock);
+	int err;
+
+	if (!xs)
+		return exs_tcp_ops(sock)->bind(sock, uaddr, len);
+	err = exs_bind_ours(xs, sock, uaddr, len);
+	/* TCP's socket is bound: that was what TCP took over with. */
+	return err == -EXS_ETCP ? 0 : err;
+}
+
+static int exs_listen_bound(struct exs_sock *xs, int backlog)
+{
+	int err, why;
+
+	why = exs_fallback_at_once(xs, NULL);
+	if (why)
+		return exs_fall_back(xs, why);
+	err = exs_sock_check_promises(&xs->sk);
+	if (!err)
+		err = exs_listen_start(xs, backlog);
+	if (err && exs_sock_state(xs) == EXS_BOUND && exs_may_fall_back(xs))
+		return exs_fall_back(xs, exs_fallback_why(err));
+	return err;
+}
+
+static int exs_listen_locked(struct exs_sock *xs, struct socket *sock, int backlog)
+{
 	int err;
 
 	lockdep_assert_held(&xs->op_lock);
+	if (exs_sock_state(xs) == EXS_HANDED)
+		return -EXS_ETCP;
 	if (sock->state != SS_UNCONNECTED)
 		return -EINVAL;
-	err = exs_sock_check_promises(sock->sk);
-	if (err)
-		return err;
 	if (exs_sock_state(xs) == EXS_UNCONNECTED) {
 		err = exs_bind_any(xs);
 		if (err)
 			return err;
 	}
-	return exs_listen_start(xs, backlog);
+	return exs_listen_bound(xs, backlog);
 }
 
 static int exs_listen(struct socket *sock, int backlog)
 {
-	struct exs_sock *xs = exs_sk(sock->sk);
-	int err;
+	struct exs_sock *xs = exs_of(sock);
+	int err = -EXS_ETCP;
 
-	mutex_lock(&xs->op_lock);
-	err = exs_listen_locked(sock, backlog);
-	mutex_unlock(&xs->op_lock);
-	return err;
+	if (xs) {
+		mutex_lock(&xs->op_lock);
+		err = exs_listen_locked(xs, sock, backlog);
+		mutex_unlock(&xs->op_lock);
+	}
+	return err == -EXS_ETCP ? exs_tcp_ops(sock)->listen(sock, backlog) : err;
 }
 
 /* Back to BOUND: everything that nobody accepted is reset. op_lock held. */
@@ -134,17 +166,18 @@ static void exs_unlisten(struct exs_sock *xs)
 	xs->bound = NULL;
 	exs_change_state(xs, EXS_BOUND);
 	release_sock(&xs->sk);
+	exs_tcp_unlisten(xs);
 	exs_listen_stop(xs, bound);
 }
 
-int exs_accept(struct socket *sock, struct socket *newsock,
-	       struct proto_accept_arg *arg)
+/* Of EXS, or -EXS_ETCP: one of TCP's waits, or did a moment ago. */
+static int exs_accept_exs(struct exs_sock *xs, struct socket *newsock, int flags)
 {
-	struct sock *sk = sock->sk, *child;
+	struct sock *child;
 
-	child = exs_sock_take_parked(exs_sk(sk), task_pid(current));
+	child = exs_sock_take_parked(xs, task_pid(current));
 	if (!child)
-		child = exs_listen_accept(sk, arg->flags & O_NONBLOCK);
+		child = exs_listen_accept(&xs->sk, flags & O_NONBLOCK);
 	if (IS_ERR(child))
 		return PTR_ERR(child);
 	lock_sock_nested(child, SINGLE_DEPTH_NESTING);
@@ -155,11 +188,29 @@ int exs_accept(struct socket *sock, struct socket *newsock,
 	return 0;
 }
 
-/* shutdown(), or connect() to AF_UNSPEC, of what is not connected yet. */
-static int exs_disconnect(struct socket *sock, int err)
+int exs_accept(struct socket *sock, struct socket *newsock,
+	       struct proto_accept_arg *arg)
 {
-	struct exs_sock *xs = exs_sk(sock->sk);
+	struct exs_sock *xs = exs_of(sock);
+	int err;
 
+	if (!xs) {
+		err = exs_compat_call_accept(sock, exs_tcp_ops(sock), newsock, arg);
+		if (!err)
+			exs_tcp_adopt(newsock, exs_tcp_ops(sock));
+		return err;
+	}
+	do {
+		err = exs_accept_exs(xs, newsock, arg->flags);
+		if (err == -EXS_ETCP)
+			err = exs_tcp_accept(xs, newsock, arg);
+	} while (err == -EXS_ETCP);
+	return err;
+}
+
+/* shutdown(), or connect() to AF_UNSPEC, of what is not connected yet. */
+static int exs_disconnect(struct exs_sock *xs, struct socket *sock, int err)
+{
 	lockdep_assert_held(&xs->op_lock);
 	switch (exs_sock_state(xs)) {
 	case EXS_LISTENING:
@@ -170,20 +221,21 @@ static int exs_disconnect(struct socket *sock, int err)
 		break;
 	case EXS_CONNECTED:
 		return -EOPNOTSUPP;
+	case EXS_HANDED:
+		return -EXS_ETCP;
 	default:
 		break;
 	}
-	lock_sock(sock->sk);
+	lock_sock(&xs->sk);
 	sock->state = SS_UNCONNECTED;
-	WRITE_ONCE(sock->sk->sk_shutdown, 0);
-	release_sock(sock->sk);
+	WRITE_ONCE(xs->sk.sk_shutdown, 0);
+	release_sock(&xs->sk);
 	return 0;
 }
 
-static int exs_connect_call(struct socket *sock, struct sockaddr_unsized *uaddr, int len,
-			    int flags)
+static int exs_connect_ours(struct exs_sock *xs, struct socket *sock,
+			    struct sockaddr_unsized *uaddr, int len, int flags)
 {
-	struct exs_sock *xs = exs_sk(sock->sk);
 	const struct sockaddr *sa = (const void *)uaddr;
 	int err;
 
@@ -195,11 +247,27 @@ static int exs_connect_call(struct socket *sock, struct sockaddr_unsized *uaddr,
 		if (READ_ONCE(xs->connect_waiter) && exs_sock_state(xs) != EXS_CONNECTING)
 			err = exs_connect_refuse(xs, -EAFNOSUPPORT);
 		else
-			err = exs_disconnect(sock, ECONNRESET);
+			err = exs_disconnect(xs, sock, ECONNRESET);
 		mutex_unlock(&xs->op_lock);
 		return err;
 	}
-	return exs_connect(sock, uaddr, len, flags);
+	return exs_connect(xs, sock, uaddr, len, flags);
+}
+
+static int exs_connect_call(struct socket *sock, struct sockaddr_unsized *uaddr, int len,
+			    int flags)
+{
+	struct exs_sock *xs = exs_of(sock);
+	bool began = xs && sock->state == SS_UNCONNECTED;
+	int err = -EXS_ETCP;
+
+	if (xs)
+		err = exs_connect_ours(xs, sock, uaddr, len, flags);
+	if (err != -EXS_ETCP)
+		return err;
+	err = exs_tcp_ops(sock)->connect(sock, uaddr, len, flags);
+	/* For TCP it is the second call. */
+	return err == -EALREADY && began ? -EINPROGRESS : err;
 }
 
 /* Its own name: while it connects, what the attempt has got by now. lock_sock held. */
@@ -230,11 +298,15 @@ static bool exs_conn_is_closed(struct exs_conn *conn)
 
 static int exs_getname(struct socket *sock, struct sockaddr *uaddr, int peer)
 {
-	struct exs_sock *xs = exs_sk(sock->sk);
+	struct exs_sock *xs = exs_of(sock);
 	int len;
 
-	lock_sock(sock->sk);
-	if (!peer)
+	if (!xs)
+		return exs_tcp_ops(sock)->getname(sock, uaddr, peer);
+	lock_sock(&xs->sk);
+	if (xs->state == EXS_HANDED)
+		len = -EXS_ETCP;
+	else if (!peer)
 		len = exs_getname_own(xs, uaddr);
 	else if (xs->state != EXS_CONNECTED)
 		len = -ENOTCONN;
@@ -242,9 +314,11 @@ static int exs_getname(struct socket *sock, struct sockaddr *uaddr, int peer)
 		len = -ENOTCONN;	/* as a TCP socket in that state */
 	else
 		len = exs_addr_put(xs, &xs->peer, uaddr);
-	release_sock(sock->sk);
+	release_sock(&xs->sk);
+	if (len == -EXS_ETCP)
+		return exs_tcp_ops(sock)->getname(sock, uaddr, peer);
 	if (len > 0)
-		exs_filter_name(sock->sk, uaddr, &len, peer);
+		exs_filter_name(&xs->sk, uaddr, &len, peer);
 	return len;
 }
 
@@ -271,35 +345,38 @@ static int exs_shutdown_connected(struct exs_sock *xs, int how)
 	return 0;
 }
 
-static int exs_shutdown_locked(struct socket *sock, int how)
+static int exs_shutdown_locked(struct exs_sock *xs, struct socket *sock, int how)
 {
-	struct exs_sock *xs = exs_sk(sock->sk);
-
 	switch (exs_sock_state(xs)) {
 	case EXS_CONNECTED:
 		return exs_shutdown_connected(xs, how);
 	case EXS_LISTENING:
-		return how & RCV_SHUTDOWN ? exs_disconnect(sock, 0) : 0;
+		return how & RCV_SHUTDOWN ? exs_disconnect(xs, sock, 0) : 0;
 	case EXS_CONNECTING:
-		return exs_disconnect(sock, ECONNRESET);
+		return exs_disconnect(xs, sock, ECONNRESET);
+	case EXS_HANDED:
+		return -EXS_ETCP;
 	default:
 		return exs_shutdown_unconnected(&xs->sk, how);
 	}
 }
 
-static int exs_shutdown(struct socket *sock, int how)
+static int exs_shutdown(struct socket *sock, int flags)
 {
-	struct exs_sock *xs = exs_sk(sock->sk);
-	int err;
-
+	struct exs_sock *xs = exs_of(sock);
 	/* SHUT_RD, SHUT_WR, SHUT_RDWR as bits */
-	how++;
+	int err, how = flags + 1;
+
 	if (how & ~SHUTDOWN_MASK || !how)
 		return -EINVAL;
+	if (!xs)
+		return exs_tcp_ops(sock)->shutdown(sock, flags);
 	mutex_lock(&xs->op_lock);
-	err = exs_shutdown_locked(sock, how);
+	err = exs_shutdown_locked(xs, sock, how);
 	mutex_unlock(&xs->op_lock);
-	sock->sk->sk_state_change(sock->sk);
+	if (err == -EXS_ETCP)
+		return exs_tcp_ops(sock)->shutdown(sock, flags);
+	xs->sk.sk_state_change(&xs->sk);
 	return err;
 }
 
@@ -336,6 +413,9 @@ static void exs_release_unconnected(struct exs_sock *xs)
 	xs->bound = NULL;
 	if (bound)
 		exs_verbs_unbind(bound);
+	/* Also one that has listened: nobody accepts any more. */
+	clear_bit(EXS_SK_LISTENED, &xs->flags);
+	exs_tcp_drop(xs);
 }
 
 /*
@@ -356,13 +436,16 @@ static void exs_release_closers(struct exs_sock *xs, struct exs_conn *conn)
 
 static int exs_release(struct socket *sock)
 {
-	struct sock *sk = sock->sk;
 	struct exs_conn *conn;
 	struct exs_sock *xs;
+	struct sock *sk;
 
-	if (!sk)
+	if (!sock->sk)
 		return 0;
-	xs = exs_sk(sk);
+	xs = exs_once(sock);
+	if (!exs_of(sock))
+		xs->tcp_ops->release(sock);
+	sk = &xs->sk;
 	exs_inet_released(sk);
 	mutex_lock(&xs->op_lock);
 	exs_release_unconnected(xs);
@@ -417,16 +500,28 @@ static __poll_t exs_poll_connected(struct exs_sock *xs)
 	return mask;
 }
 
+static __poll_t exs_poll_listening(struct exs_sock *xs)
+{
+	if (exs_tcp_is_waiting(xs))
+		return EPOLLIN | EPOLLRDNORM;
+	return exs_listen_poll(xs->listen);
+}
+
 static __poll_t exs_poll(struct file *file, struct socket *sock, poll_table *wait)
 {
-	struct sock *sk = sock->sk;
-	struct exs_sock *xs = exs_sk(sk);
+	struct exs_sock *xs = exs_of(sock);
+	struct sock *sk;
 	__poll_t mask;
 
+	if (!xs)
+		return exs_tcp_ops(sock)->poll(file, sock, wait);
+	sk = &xs->sk;
 	sock_poll_wait(file, sock, wait);
 	switch (exs_sock_state(xs)) {
+	case EXS_HANDED:
+		return exs_tcp_ops(sock)->poll(file, sock, NULL);
 	case EXS_LISTENING:
-		return exs_listen_poll(xs->listen);
+		return exs_poll_listening(xs);
 	case EXS_CONNECTED:
 		return exs_poll_connected(xs);
 	case EXS_CONNECTING:
@@ -479,11 +574,21 @@ static int exs_ioctl_queued(struct exs_sock *xs, unsigned int cmd, int __user *a
 	return put_user(conn ? exs_conn_queued(conn, cmd) : 0, arg);
 }
 
+/* Queues and regions are no affair of the sock. */
+static int exs_tcp_ioctl(struct socket *sock, unsigned int cmd, unsigned long value)
+{
+	int err = exs_tcp_ops(sock)->ioctl(sock, cmd, value);
+
+	return err == -ENOIOCTLCMD ? exs_async_ioctl(sock, cmd, (void __user *)value) : err;
+}
+
 static int exs_ioctl(struct socket *sock, unsigned int cmd, unsigned long value)
 {
-	struct exs_sock *xs = exs_sk(sock->sk);
+	struct exs_sock *xs = exs_of(sock);
 	void __user *arg = (void __user *)value;
 
+	if (!xs)
+		return exs_tcp_ioctl(sock, cmd, value);
 	switch (cmd) {
 	case SIOCINQ:
 	case SIOCOUTQ:
@@ -500,6 +605,8 @@ static int exs_ioctl(struct socket *sock, unsigned int cmd, unsigned long value)
 #ifdef CONFIG_COMPAT
 static int exs_compat_ioctl(struct socket *sock, unsigned int cmd, unsigned long value)
 {
+	if (!exs_of(sock) && exs_tcp_ops(sock)->compat_ioctl)
+		return exs_tcp_ops(sock)->compat_ioctl(sock, cmd, value);
 	/* Every structure has the same layout for both. */
 	return exs_ioctl(sock, cmd, (unsigned long)compat_ptr(value));
 }
@@ -515,17 +622,34 @@ static struct exs_conn *exs_wait_conn(struct sock *sk, long timeo)
 
 static int exs_send_unconnected(struct sock *sk, int flags)
 {
-	int err = sock_error(sk) ?: -EPIPE;
+	int err;
 
+	if (exs_sock_state(exs_sk(sk)) == EXS_HANDED)
+		return -EXS_ETCP;
+	err = sock_error(sk) ?: -EPIPE;
 	if (err == -EPIPE && !(flags & MSG_NOSIGNAL))
 		send_sig(SIGPIPE, current, 0);
 	return err;
 }
 
-exs_hot
-static int exs_sendmsg(struct socket *sock, struct msghdr *msg, size_t len)
+/* An operation was submitted to a socket of ours, which was not connected. */
+static int exs_tcp_sendmsg(struct socket *sock, struct msghdr *msg, size_t len)
 {
-	struct sock *sk = sock->sk;
+	if (exs_msg_call(msg))
+		return -ENOTCONN;
+	return exs_tcp_ops(sock)->sendmsg(sock, msg, len);
+}
+
+static int exs_tcp_recvmsg(struct socket *sock, struct msghdr *msg, size_t len, int flags)
+{
+	if (exs_msg_call(msg))
+		return -ENOTCONN;
+	return exs_tcp_ops(sock)->recvmsg(sock, msg, len, flags);
+}
+
+exs_hot
+static int exs_sendmsg_ours(struct sock *sk, struct msghdr *msg, size_t len)
+{
 	struct exs_conn *conn = exs_sock_conn(exs_sk(sk));
 	int err;
 
@@ -541,10 +665,22 @@ static int exs_sendmsg(struct socket *sock, struct msghdr *msg, size_t len)
 	return err;
 }
 
+exs_hot
+static int exs_sendmsg(struct socket *sock, struct msghdr *msg, size_t len)
+{
+	struct exs_sock *xs = exs_of(sock);
+	int err = xs ? exs_sendmsg_ours(&xs->sk, msg, len) : -EXS_ETCP;
+
+	return unlikely(err == -EXS_ETCP) ? exs_tcp_sendmsg(sock, msg, len) : err;
+}
+
 static int exs_recv_unconnected(struct sock *sk)
 {
-	int err = sock_error(sk);
+	int err;
 
+	if (exs_sock_state(exs_sk(sk)) == EXS_HANDED)
+		return -EXS_ETCP;
+	err = sock_error(sk);
 	if (err)
 		return err;
 	return READ_ONCE(sk->sk_shutdown) & RCV_SHUTDOWN ? 0 : -ENOTCONN;
@@ -559,9 +695,8 @@ static int exs_recv_errqueue(struct sock *sk, struct msghdr *msg, size_t len)
 }
 
 exs_hot
-static int exs_recvmsg(struct socket *sock, struct msghdr *msg, size_t len, int flags)
+static int exs_recvmsg_ours(struct sock *sk, struct msghdr *msg, size_t len, int flags)
 {
-	struct sock *sk = sock->sk;
 	struct exs_conn *conn = exs_sock_conn(exs_sk(sk));
 	int err;
 
@@ -585,12 +720,51 @@ static int exs_recvmsg(struct socket *sock, struct msghdr *msg, size_t len, int 
 	return err;
 }
 
+exs_hot
+static int exs_recvmsg(struct socket *sock, struct msghdr *msg, size_t len, int flags)
+{
+	struct exs_sock *xs = exs_of(sock);
+	int err = xs ? exs_recvmsg_ours(&xs->sk, msg, len, flags) : -EXS_ETCP;
+
+	return unlikely(err == -EXS_ETCP) ? exs_tcp_recvmsg(sock, msg, len, flags) : err;
+}
+
+static int exs_mmap(struct file *file, struct socket *sock, struct vm_area_struct *vma)
+{
+	return exs_of(sock) ? sock_no_mmap(file, sock, vma) :
+			      exs_tcp_ops(sock)->mmap(file, sock, vma);
+}
+
+static ssize_t exs_splice_read(struct socket *sock, loff_t *pos, struct pipe_inode_info *pipe,
+			       size_t len, unsigned int flags)
+{
+	return exs_of(sock) ? copy_splice_read(sock->file, pos, pipe, len, flags) :
+			      exs_tcp_ops(sock)->splice_read(sock, pos, pipe, len, flags);
+}
+
+#ifndef EXS_HAVE_COPY_SPLICE_READ
+static ssize_t exs_sendpage(struct socket *sock, struct page *page, int offset, size_t size,
+			    int flags)
+{
+	return exs_of(sock) ? sock_no_sendpage(sock, page, offset, size, flags) :
+			      exs_tcp_ops(sock)->sendpage(sock, page, offset, size, flags);
+}
+#else
+static void exs_splice_eof(struct socket *sock)
+{
+	if (!exs_of(sock) && exs_tcp_ops(sock)->splice_eof)
+		exs_tcp_ops(sock)->splice_eof(sock);
+}
+#endif
+
 /* TCP's limit. lock_sock held. There may be enough for those who wait in poll(). */
 static int exs_set_rcvlowat(struct sock *sk, int val)
 {
 	int most = sk->sk_userlocks & SOCK_RCVBUF_LOCK ? READ_ONCE(sk->sk_rcvbuf) :
 		   READ_ONCE(sock_net(sk)->ipv4.sysctl_tcp_rmem[2]);
 
+	if (!exs_sk_is_exs(sk))
+		return exs_tcp_ops(sk->sk_socket)->set_rcvlowat(sk, val);
 	WRITE_ONCE(sk->sk_rcvlowat, min(val, most / 2) ?: 1);
 	sk->sk_data_ready(sk);
 	return 0;
@@ -598,7 +772,19 @@ static int exs_set_rcvlowat(struct sock *sk, int val)
 
 static int exs_set_peek_off(struct sock *sk, int val)
 {
-	return exs_sk(sk)->socktype == EXS_WIRE_STREAM ? sk_set_peek_off(sk, val) : -EOPNOTSUPP;
+	const struct proto_ops *ops;
+
+	if (exs_sk_is_exs(sk))
+		return exs_sk(sk)->socktype == EXS_WIRE_STREAM ? sk_set_peek_off(sk, val) :
+								 -EOPNOTSUPP;
+	ops = exs_tcp_ops(sk->sk_socket);
+	return ops->set_peek_off ? ops->set_peek_off(sk, val) : -EOPNOTSUPP;
+}
+
+static int exs_gettstamp(struct socket *sock, void __user *stamp, bool timeval, bool time32)
+{
+	return exs_of(sock) ? -ENOIOCTLCMD :
+			      exs_tcp_ops(sock)->gettstamp(sock, stamp, timeval, time32);
 }
 
 /* Without .family, which is no constant: only AF_UNIX looks for its own there. */
@@ -621,9 +807,16 @@ const struct proto_ops exs_ops = {
 	.getsockopt	= exs_getsockopt,
 	.sendmsg	= exs_sendmsg,
 	.recvmsg	= exs_recvmsg,
-	.mmap		= sock_no_mmap,
+	.mmap		= exs_mmap,
+	.splice_read	= exs_splice_read,
+#ifndef EXS_HAVE_COPY_SPLICE_READ
+	.sendpage	= exs_sendpage,
+#else
+	.splice_eof	= exs_splice_eof,
+#endif
 	.set_rcvlowat	= exs_set_rcvlowat,
 	.set_peek_off	= exs_set_peek_off,
+	.gettstamp	= exs_gettstamp,
 };
 
 /* Switched off is as good as not there. */

@@ -12,6 +12,7 @@
 
 #include "../transport/verbs.h"
 #include "core.h"
+#include "fallback.h"
 
 static int exs_addr_get_v4(const struct sockaddr_in *in, int len,
 			   struct sockaddr_storage *addr)
@@ -144,6 +145,50 @@ static int exs_bind_verbs(struct exs_sock *xs, struct sockaddr_storage *addr)
 	return exs_verbs_bind(sock_net(&xs->sk), addr, flags, &xs->bound);
 }
 
+/* TCP may not give just any port that EXS has free, nor the other way round. */
+#define EXS_BIND_TRIES	32
+
+/*
+ * TCP's port, and the same of EXS. TCP's answer counts. If only EXS cannot have what it is
+ * to have, TCP takes over, unless somebody else has that port of EXS: whoever connects
+ * would reach him.
+ */
+static int exs_bind_tcp_too(struct exs_sock *xs, struct sockaddr_storage *addr)
+{
+	int err, why;
+
+	err = exs_tcp_bind(xs, addr);
+	if (err)
+		return err;
+	why = exs_fallback_at_once(xs, NULL);
+	if (why)
+		return exs_fall_back(xs, why);
+	err = exs_bind_verbs(xs, addr);
+	if (!err || (err == -EADDRINUSE && !xs->sk.sk_reuseport))
+		return err;
+	return exs_fall_back(xs, exs_fallback_why(err));
+}
+
+static int exs_bind_both(struct exs_sock *xs, struct sockaddr_storage *addr, bool v6)
+{
+	/* In the same place in both families. */
+	__be16 port = ((struct sockaddr_in *)addr)->sin_port;
+	int err, tries = port ? 1 : EXS_BIND_TRIES;
+
+	assign_bit(EXS_SK_V6, &xs->flags, v6);
+	do {
+		exs_tcp_prepare(xs, v6 ? AF_INET6 : AF_INET);
+		if (!xs->tcp)
+			return exs_bind_verbs(xs, addr);
+		((struct sockaddr_in *)addr)->sin_port = port;
+		err = exs_bind_tcp_too(xs, addr);
+		/* What it is bound to is given back, and the next has another port. */
+		if (err && err != -EXS_ETCP)
+			exs_tcp_drop(xs);
+	} while (err == -EADDRINUSE && --tries);
+	return err;
+}
+
 int exs_bind_addr(struct exs_sock *xs, struct sockaddr_storage *addr, bool v6, bool any_port)
 {
 	struct sock *sk = &xs->sk;
@@ -157,7 +202,7 @@ int exs_bind_addr(struct exs_sock *xs, struct sockaddr_storage *addr, bool v6, b
 		return -EADDRNOTAVAIL;
 	if (!any_port && exs_port_is_forbidden(sock_net(sk), addr))
 		return -EACCES;
-	err = exs_bind_verbs(xs, addr);
+	err = exs_bind_both(xs, addr, v6);
 	if (err)
 		return err;
 	lock_sock(sk);

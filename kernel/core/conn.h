@@ -154,6 +154,7 @@ struct exs_xfer {
  * @state: moves forward only
  * @socktype: enum exs_wire_socktype
  * @bound_dev_if: SO_BINDTODEVICE when it began to connect, or 0
+ * @falls_back: if it does not come up TCP takes over; set before it is used
  * @local: own address
  * @peer: the peer's
  * @end_err: positive errno that ended it, 0 while it lives or after an orderly end
@@ -178,6 +179,7 @@ struct exs_conn {
 	u8 socktype;
 	int bound_dev_if;
 	u32 mss;
+	bool falls_back;
 	struct sockaddr_storage local, peer;
 	/* private: to conn.c, run.c, data.c, message.c */
 	bool running, run_again;	/* exs_conn_run()                  */

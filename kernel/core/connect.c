@@ -11,12 +11,16 @@
  * struct socket's state is used as TCP does: SS_CONNECTING from the beginning of
  * an attempt until a connect(2) has reported its end, so that the call after a
  * non-blocking connect() says 0 or the error once, and EISCONN after that.
+ *
+ * An attempt that fails beside a TCP socket (xs->tcp) is not reported: TCP connects in its
+ * place (fallback.c). For that whoever decides holds op_lock.
  */
 #include <linux/jiffies.h>
 #include <linux/net.h>
 
 #include "../transport/verbs.h"
 #include "core.h"
+#include "fallback.h"
 #include "run.h"
 #include "stats.h"
 
@@ -25,6 +29,7 @@ struct exs_settled {
 	struct exs_conn *drop;
 	struct exs_waiter *waiter;
 	int err;
+	bool falls_back;
 };
 
 static void exs_settle_finish(struct exs_settled *s)
@@ -100,10 +105,15 @@ static bool exs_attempt_settle(struct exs_sock *xs, struct exs_settled *s)
 	s->waiter = exs_take_waiter(xs);
 	if (up) {
 		exs_attempt_up(xs, conn);
+		return true;
+	}
+	s->drop = conn;
+	s->falls_back = conn->falls_back;
+	if (s->falls_back) {
+		s->err = -err;
 	} else {
 		exs_sock_name(xs, conn);
 		exs_attempt_failed(xs, err);
-		s->drop = conn;
 		s->err = -xs->sk.sk_err;
 	}
 	return true;
@@ -119,6 +129,19 @@ static void exs_attempt_wake(struct sock *sk)
 		sk_wake_async(sk, SOCK_WAKE_IO, POLL_OUT);
 }
 
+/* An attempt was decided: TCP takes over, or is not needed, or the socket's users hear. */
+static void exs_attempt_settled(struct exs_sock *xs, struct exs_settled *s)
+{
+	lockdep_assert_held(&xs->op_lock);
+	if (s->falls_back)
+		exs_fall_back_connect(xs, exs_fallback_why(s->err));
+	else
+		exs_attempt_wake(&xs->sk);
+	if (exs_sock_state(xs) == EXS_CONNECTED)
+		exs_tcp_drop(xs);
+	exs_settle_finish(s);
+}
+
 void exs_attempt_work(struct work_struct *work)
 {
 	struct exs_sock *xs = container_of(work, struct exs_sock, attempt_work);
@@ -126,15 +149,16 @@ void exs_attempt_work(struct work_struct *work)
 	struct exs_settled s;
 	bool settled = false, decided;
 
+	mutex_lock(&xs->op_lock);
 	lock_sock(sk);
 	if (!xs->starting)
 		settled = exs_attempt_settle(xs, &s);
 	decided = !xs->attempt;
 	release_sock(sk);
-	if (settled) {
-		exs_attempt_wake(sk);
-		exs_settle_finish(&s);
-	} else if (decided) {
+	if (settled)
+		exs_attempt_settled(xs, &s);
+	mutex_unlock(&xs->op_lock);
+	if (!settled && decided) {
 		/* exs_sock_wake() may have looked before it was. */
 		sk->sk_state_change(sk);
 	}
@@ -177,16 +201,18 @@ static int exs_connect_report(struct socket *sock)
 }
 
 /* Wait for an attempt that is under way; its end may be there, unreported. */
-static int exs_connect_join(struct socket *sock, long timeo)
+static int exs_connect_join(struct exs_sock *xs, struct socket *sock, long timeo)
 {
-	struct sock *sk = sock->sk;
+	struct sock *sk = &xs->sk;
 	int err;
 
 	err = exs_sock_wait_connected(sk, &timeo);
 	if (err)
 		return err == -EAGAIN ? -EALREADY : err;
 	lock_sock(sk);
-	if (sock->state == SS_CONNECTING)
+	if (exs_sk(sk)->state == EXS_HANDED)
+		err = -EXS_ETCP;
+	else if (sock->state == SS_CONNECTING)
 		err = exs_connect_report(sock);
 	else	/* Another call has reported it. */
 		err = exs_sk(sk)->state == EXS_CONNECTED ? -EISCONN : -ECONNABORTED;
@@ -195,14 +221,17 @@ static int exs_connect_join(struct socket *sock, long timeo)
 }
 
 /* Whether an attempt may begin; if so the socket is CONNECTING. */
-static int exs_connect_begin(struct exs_sock *xs, bool v6)
+static int exs_connect_begin(struct exs_sock *xs, const struct sockaddr_storage *addr,
+			     bool v6)
 {
 	struct sock *sk = &xs->sk;
 	int err = 0;
 
 	lockdep_assert_held(&xs->op_lock);
 	lock_sock(sk);
-	if (xs->state == EXS_CONNECTING) {
+	if (xs->state == EXS_HANDED) {
+		err = -EXS_ETCP;
+	} else if (xs->state == EXS_CONNECTING) {
 		err = -EALREADY;
 	} else if (xs->state != EXS_UNCONNECTED && xs->state != EXS_BOUND) {
 		err = -EISCONN;
@@ -210,6 +239,7 @@ static int exs_connect_begin(struct exs_sock *xs, bool v6)
 		if (xs->state == EXS_UNCONNECTED)
 			assign_bit(EXS_SK_V6, &xs->flags, v6);
 		xs->starting = true;
+		xs->peer = *addr;
 		WRITE_ONCE(sk->sk_err, 0);
 		WRITE_ONCE(sk->sk_shutdown, 0);
 		exs_change_state(xs, EXS_CONNECTING);
@@ -238,10 +268,15 @@ static int exs_connect_endpoint(struct exs_sock *xs, struct exs_conn *conn)
 static struct exs_conn *exs_connect_make(struct exs_sock *xs,
 					 const struct sockaddr_storage *addr)
 {
-	struct mem_cgroup *memcg = get_mem_cgroup_from_mm(current->mm);
-	struct exs_conn *conn = exs_conn_alloc(xs, memcg);
+	struct mem_cgroup *memcg;
+	struct exs_conn *conn;
 	int err;
 
+	err = exs_sock_check_promises(&xs->sk);
+	if (err)
+		return ERR_PTR(err);
+	memcg = get_mem_cgroup_from_mm(current->mm);
+	conn = exs_conn_alloc(xs, memcg);
 	mem_cgroup_put(memcg);
 	if (!conn)
 		return ERR_PTR(-ENOMEM);
@@ -249,6 +284,7 @@ static struct exs_conn *exs_connect_make(struct exs_sock *xs,
 		conn->local = xs->local;
 	conn->peer = *addr;
 	conn->bound_dev_if = READ_ONCE(xs->sk.sk_bound_dev_if);
+	conn->falls_back = exs_may_fall_back(xs);
 	err = exs_limit_charge(EXS_LIMIT_CONNS, 1, &conn->user);
 	if (!err)
 		err = exs_connect_endpoint(xs, conn);
@@ -258,39 +294,67 @@ static struct exs_conn *exs_connect_make(struct exs_sock *xs,
 	return ERR_PTR(err);
 }
 
+/* There is no attempt, for @why or @err: the socket is TCP's, or what it was. */
+static int exs_connect_without(struct exs_sock *xs, int why, int err)
+{
+	struct sock *sk = &xs->sk;
+
+	lockdep_assert_held(&xs->op_lock);
+	if (exs_may_fall_back(xs))
+		return exs_fall_back_connect(xs, why ?: exs_fallback_why(err));
+	lock_sock(sk);
+	xs->starting = false;
+	exs_attempt_reset(xs);
+	release_sock(sk);
+	sk->sk_state_change(sk);
+	return err;
+}
+
+/* TCP's socket, for who may need it. Operations that wait for connect(2) have no use for it. */
+static void exs_connect_tcp(struct exs_sock *xs)
+{
+	if (READ_ONCE(xs->connect_waiter))
+		exs_tcp_drop(xs);
+	else if (!test_bit(EXS_SK_BOUND, &xs->flags) || xs->tcp)
+		exs_tcp_prepare(xs, test_bit(EXS_SK_V6, &xs->flags) ? AF_INET6 : AF_INET);
+}
+
 /* Return: the attempt, with a reference for the caller; or ERR_PTR. */
-static struct exs_conn *exs_connect_prepare(struct socket *sock, bool v6,
+static struct exs_conn *exs_connect_prepare(struct exs_sock *xs, struct socket *sock, bool v6,
 					    const struct sockaddr_storage *addr)
 {
-	struct sock *sk = sock->sk;
-	struct exs_sock *xs = exs_sk(sk);
+	struct sock *sk = &xs->sk;
 	struct exs_conn *conn;
-	int err;
+	int err, why;
 
-	err = exs_connect_begin(xs, v6);
+	err = exs_connect_begin(xs, addr, v6);
 	if (err)
 		return ERR_PTR(err);
-	conn = exs_connect_make(xs, addr);
+	exs_connect_tcp(xs);
+	why = exs_fallback_at_once(xs, addr);
+	conn = why ? NULL : exs_connect_make(xs, addr);
+	if (IS_ERR_OR_NULL(conn))
+		return ERR_PTR(exs_connect_without(xs, why, PTR_ERR(conn)));
+	exs_conn_get(conn);
 	lock_sock(sk);
-	if (IS_ERR(conn)) {
-		xs->starting = false;
-		exs_attempt_reset(xs);
-	} else {
-		exs_conn_get(conn);
-		exs_conn_graft(conn, sk);
-		WRITE_ONCE(xs->attempt, conn);
-		sock->state = SS_CONNECTING;
-	}
+	exs_conn_graft(conn, sk);
+	WRITE_ONCE(xs->attempt, conn);
+	sock->state = SS_CONNECTING;
 	release_sock(sk);
-	if (IS_ERR(conn))
-		sk->sk_state_change(sk);
 	return conn;
+}
+
+static unsigned int exs_connect_ms(const struct exs_conn *conn)
+{
+	int ms = exs_sysctl(conn->xn, connect_timeout);
+
+	return conn->falls_back ? min(ms, exs_sysctl(conn->xn, fallback_timeout)) : ms;
 }
 
 /* Hand the attempt to the transport. conn->users keeps the endpoint. */
 static int exs_connect_transport(struct exs_conn *conn, bool nonblock, long user_timeout)
 {
-	long most = msecs_to_jiffies(exs_sysctl(conn->xn, connect_timeout));
+	long most = msecs_to_jiffies(exs_connect_ms(conn));
 	long timeout = min(most, user_timeout ?: LONG_MAX);
 	struct exs_ep *ep;
 	int err = -ECONNABORTED;
@@ -319,10 +383,10 @@ static bool exs_connect_goes_on(int err)
  * it was aborted, whoever did that left the socket as it is to be, and another
  * attempt may be under way.
  */
-static int exs_connect_end(struct socket *sock, const struct exs_conn *conn, int err)
+static int exs_connect_end(struct exs_sock *xs, struct socket *sock,
+			   const struct exs_conn *conn, int err)
 {
-	struct sock *sk = sock->sk;
-	struct exs_sock *xs = exs_sk(sk);
+	struct sock *sk = &xs->sk;
 	bool goes_on = exs_connect_goes_on(err);
 	struct exs_settled s;
 	bool settled;
@@ -338,15 +402,16 @@ static int exs_connect_end(struct socket *sock, const struct exs_conn *conn, int
 	}
 	xs->starting = false;
 	settled = exs_attempt_settle(xs, &s);
-	if (!goes_on)
+	if (settled && s.falls_back)
+		err = goes_on ? err : -EXS_ETCP;
+	else if (!goes_on)
 		err = exs_connect_report(sock);
 	release_sock(sk);
 	if (!settled)
 		return err;
-	if (!goes_on && err)
+	if (!goes_on && err && !s.falls_back)
 		s.err = 1;
-	exs_attempt_wake(sk);
-	exs_settle_finish(&s);
+	exs_attempt_settled(xs, &s);
 	return err;
 }
 
@@ -354,25 +419,26 @@ static int exs_connect_end(struct socket *sock, const struct exs_conn *conn, int
  * Only a task that waits without limit makes the hand-shake itself; SO_SNDTIMEO
  * ends the waiting, not the attempt.
  */
-static int exs_connect_start(struct socket *sock, const struct sockaddr_storage *addr,
-			     bool v6, long timeo)
+static int exs_connect_start(struct exs_sock *xs, struct socket *sock,
+			     const struct sockaddr_storage *addr, bool v6, long timeo)
 {
-	struct exs_sock *xs = exs_sk(sock->sk);
 	struct exs_conn *conn;
 	int err;
 
 	mutex_lock(&xs->op_lock);
-	conn = exs_connect_prepare(sock, v6, addr);
+	conn = exs_connect_prepare(xs, sock, v6, addr);
 	mutex_unlock(&xs->op_lock);
 	if (IS_ERR(conn))
 		return PTR_ERR(conn);
 	err = exs_connect_transport(conn, timeo != MAX_SCHEDULE_TIMEOUT, exs_user_timeout(xs));
 	if (err && !exs_connect_goes_on(err))
 		exs_conn_lost(conn, -err);
-	err = exs_connect_end(sock, conn, err);
+	mutex_lock(&xs->op_lock);
+	err = exs_connect_end(xs, sock, conn, err);
+	mutex_unlock(&xs->op_lock);
 	exs_conn_put(conn);
 	if (err == -EINPROGRESS && timeo) {
-		err = exs_connect_join(sock, timeo);
+		err = exs_connect_join(xs, sock, timeo);
 		if (err == -EALREADY)
 			err = -EINPROGRESS;
 	}
@@ -391,10 +457,9 @@ int exs_connect_refuse(struct exs_sock *xs, int err)
 }
 
 /* The address is looked at only if there may be an attempt. */
-static int exs_connect_new(struct socket *sock, struct sockaddr_unsized *uaddr, int len,
-			   long timeo)
+static int exs_connect_new(struct exs_sock *xs, struct socket *sock,
+			   struct sockaddr_unsized *uaddr, int len, long timeo)
 {
-	struct exs_sock *xs = exs_sk(sock->sk);
 	struct sockaddr_storage addr;
 	u32 flags;
 	bool v6;
@@ -402,32 +467,30 @@ static int exs_connect_new(struct socket *sock, struct sockaddr_unsized *uaddr, 
 
 	if (exs_sock_state(xs) == EXS_LISTENING)
 		return -EISCONN;
-	err = exs_filter_addr(sock->sk, uaddr, &len, false, &flags);
+	err = exs_filter_addr(&xs->sk, uaddr, &len, false, &flags);
 	if (!err)
 		err = exs_addr_get(xs, uaddr, len, &addr, &v6);
 	if (!err && v6 && addr.ss_family == AF_INET && xs->sk.sk_ipv6only)
 		err = -ENETUNREACH;
-	if (!err)
-		err = exs_sock_check_promises(sock->sk);
-	return err ?: exs_connect_start(sock, &addr, v6, timeo);
+	return err ?: exs_connect_start(xs, sock, &addr, v6, timeo);
 }
 
-int exs_connect(struct socket *sock, struct sockaddr_unsized *uaddr, int len, int flags)
+int exs_connect(struct exs_sock *xs, struct socket *sock, struct sockaddr_unsized *uaddr, int len,
+		int flags)
 {
-	struct exs_sock *xs = exs_sk(sock->sk);
 	bool nonblock = flags & O_NONBLOCK || READ_ONCE(xs->connect_waiter);
-	long timeo = sock_sndtimeo(sock->sk, nonblock);
+	long timeo = sock_sndtimeo(&xs->sk, nonblock);
 	int err;
 
 	switch (sock->state) {
 	case SS_UNCONNECTED:
-		err = exs_connect_new(sock, uaddr, len, timeo);
+		err = exs_connect_new(xs, sock, uaddr, len, timeo);
 		/* Another thread was quicker. */
 		if (err == -EALREADY && timeo)
-			err = exs_connect_join(sock, timeo);
+			err = exs_connect_join(xs, sock, timeo);
 		break;
 	case SS_CONNECTING:
-		err = exs_connect_join(sock, timeo);
+		err = exs_connect_join(xs, sock, timeo);
 		break;
 	default:
 		err = -EISCONN;

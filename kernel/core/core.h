@@ -17,7 +17,6 @@
 struct pid;
 struct tcp_info;
 
-extern struct proto exs_proto;
 extern struct workqueue_struct *exs_sock_wq;
 
 /* main.c: all that the kernel looks for in the module by name, see Kbuild */
@@ -135,7 +134,8 @@ void exs_sock_drop_parked(struct exs_sock *xs);
 
 /* connect.c: lock_sock not held. */
 void exs_attempt_work(struct work_struct *work);
-int exs_connect(struct socket *sock, struct sockaddr_unsized *uaddr, int len, int flags);
+int exs_connect(struct exs_sock *xs, struct socket *sock, struct sockaddr_unsized *uaddr, int len,
+		int flags);
 /* connect(2) fails at once with @err: an operation that waits for its end need
  * not, but if it is -ECANCELED has to be told. Return: @err.
  */
@@ -198,6 +198,8 @@ void exs_get_timeout(const struct exs_sock *xs, bool recv, struct exs_opt_timeou
 void exs_tcp_init(struct exs_sock *xs);
 /* What @child, accepted from @xs, has of its options. */
 void exs_tcp_inherit(struct exs_sock *child, const struct exs_sock *xs);
+/* TCP's sock @to gets what was set. Sleeps; no lock of @to's. */
+void exs_kept_give(const struct exs_sock *xs, struct sock *to);
 int exs_tcp_set(struct exs_sock *xs, int name, sockptr_t val, unsigned int len);
 int exs_tcp_get(const struct exs_sock *xs, int name, int *value);
 void exs_tcp_info(struct exs_sock *xs, struct tcp_info *info);

@@ -183,10 +183,10 @@ int exs_inet_sock_init(struct sock *sk)
 {
 	struct exs_sock *xs = exs_sk(sk);
 
-	if (!exs_sock_enabled(sock_net(sk)))
-		return -EPROTONOSUPPORT;
 	xs->inet_destruct = sk->sk_destruct;
 	exs_sock_setup(sk, sk->sk_type);
+	/* Programs that name TCP, or nothing, have got here: switched off, they go on, too. */
+	xs->options.value[EXS_SO_FALLBACK] = 1;
 	if (sk->sk_family == AF_INET6)
 		set_bit(EXS_SK_V6, &xs->flags);
 	exs_sock_flags(sk->sk_socket);

@@ -26,6 +26,7 @@
 
 #include "../transport/verbs.h"
 #include "core.h"
+#include "fallback.h"
 #include "limits.h"
 #include "stats.h"
 
@@ -274,6 +275,7 @@ void exs_listen_established(struct exs_listen *listen, struct exs_conn *conn)
 		exs_listen_kick(listen);
 	}
 	spin_unlock(&listen->lock);
+	exs_peer_heard(conn->xn, &conn->peer);
 	if (refused)
 		exs_waiting_drop(refused);
 }
@@ -471,7 +473,7 @@ int exs_listen_ready(struct exs_listen *listen)
 	return n;
 }
 
-/* For accept(2): a connection, NULL if there is none, -EINVAL if closed. */
+/* For accept(2): a connection, NULL if there is none, -EINVAL if closed, -EXS_ETCP. */
 static struct exs_waiting *exs_listen_try(struct exs_listen *listen)
 {
 	struct exs_waiting *w = NULL;
@@ -482,6 +484,8 @@ static struct exs_waiting *exs_listen_try(struct exs_listen *listen)
 	else if (exs_listen_acceptable(listen))
 		w = exs_listen_take(listen);
 	spin_unlock(&listen->lock);
+	if (!w && exs_tcp_is_waiting(exs_sk(listen->sk)))
+		w = ERR_PTR(-EXS_ETCP);
 	return w;
 }
 
@@ -625,7 +629,7 @@ int exs_listen_start(struct exs_sock *xs, int backlog)
 	lockdep_assert_held(&xs->op_lock);
 	if (exs_sock_state(xs) == EXS_LISTENING) {
 		exs_listen_set_backlog(xs->listen, backlog);
-		return 0;
+		return xs->tcp ? exs_tcp_listen(xs, backlog) : 0;
 	}
 	if (exs_sock_state(xs) != EXS_BOUND)
 		return -EINVAL;
@@ -635,12 +639,15 @@ int exs_listen_start(struct exs_sock *xs, int backlog)
 	if (err)
 		return err;
 	err = exs_verbs_listen(xs->bound, backlog, xs->listen);
+	if (!err && xs->tcp)
+		err = exs_tcp_listen(xs, backlog);
 	if (err) {
 		bound = xs->bound;
 		xs->bound = NULL;
 		exs_listen_stop(xs, bound);
 		return err;
 	}
+	set_bit(EXS_SK_LISTENED, &xs->flags);
 	lock_sock(sk);
 	exs_change_state(xs, EXS_LISTENING);
 	release_sock(sk);

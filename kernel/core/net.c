@@ -21,6 +21,7 @@ static int __net_init exs_pernet_init(struct net *net)
 	int err;
 
 	xn->net = net;
+	exs_peers_init(xn);
 	err = exs_stats_net_init(xn);
 	if (err)
 		return err;

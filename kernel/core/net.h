@@ -8,6 +8,9 @@
 #define EXS_CORE_NET_H
 
 #include <linux/atomic.h>
+#include <linux/in6.h>
+#include <linux/socket.h>
+#include <linux/spinlock.h>
 #include <net/net_namespace.h>
 #include <net/netns/generic.h>
 
@@ -20,6 +23,8 @@ struct exs_sysctls {
 	int enabled;
 	int ring_size;		/* bytes, a power of two times PAGE_SIZE */
 	int connect_timeout;	/* ms */
+	int fallback_timeout;	/* ms */
+	int fallback_memory;	/* ms */
 	int handshake_timeout;	/* ms */
 	int stall_timeout;	/* ms */
 	int linger;		/* ms: most an orphan may take */
@@ -34,12 +39,22 @@ struct exs_sysctls {
 	int max_user_ops;
 };
 
+#define EXS_PEERS	64
+
+/* One that did not answer at the time @silent (jiffies); 0: none. */
+struct exs_peer {
+	struct in6_addr addr;
+	u64 silent;
+};
+
 /**
  * struct exs_net - see above
  * @net: the namespace
  * @sysctl: its settings; read without a lock
  * @counters: per processor (stats.h)
  * @orphans: connections that linger; the lock of the orphans
+ * @peers_lock: guards @peers; innermost
+ * @peers: see peers.c
  * @table: of @header
  * @header: the registered sysctls
  */
@@ -48,6 +63,8 @@ struct exs_net {
 	struct exs_sysctls sysctl;
 	struct exs_counters __percpu *counters;
 	int orphans;
+	spinlock_t peers_lock;	/* peers */
+	struct exs_peer peers[EXS_PEERS];
 	struct ctl_table *table;
 	struct ctl_table_header *header;
 };
@@ -74,6 +91,13 @@ static inline void exs_net_put(struct exs_net *xn)
 {
 	put_net(xn->net);
 }
+
+/* peers.c: any context but interrupts. */
+void exs_peers_init(struct exs_net *xn);
+/* Whether it is known not to answer; it did not; it is there. */
+bool exs_peer_is_silent(struct exs_net *xn, const struct sockaddr_storage *addr);
+void exs_peer_silent(struct exs_net *xn, const struct sockaddr_storage *addr);
+void exs_peer_heard(struct exs_net *xn, const struct sockaddr_storage *addr);
 
 #define exs_sysctl(xn, name) READ_ONCE((xn)->sysctl.name)
 

@@ -11,6 +11,7 @@
  *	EXS_SO_CPU		transport/verbs_cq.c
  *	EXS_SO_INLINE_MAX	transport/verbs_inline.c
  *	EXS_SO_BUSY_POLL	spin.c
+ *	EXS_SO_FALLBACK		fallback.c
  *
  * The timeouts of operations are not in the table: async/timeout.c asks for them.
  */
@@ -22,6 +23,7 @@
 
 #include "../transport/verbs.h"
 #include "core.h"
+#include "fallback.h"
 
 /**
  * struct exs_option_def - one option
@@ -63,6 +65,10 @@ static const struct exs_option_def exs_option_defs[EXS_SO_MAX + 1] = {
 	},
 	[EXS_SO_BUSY_POLL] = {
 		.max		= USEC_PER_SEC,
+	},
+	[EXS_SO_FALLBACK] = {
+		.max		= EXS_FALLBACK_NOW,
+		.only		= EXS_WIRE_STREAM,
 	},
 };
 
@@ -163,11 +169,16 @@ int exs_set_option(struct exs_sock *xs, int name, int value)
 	err = exs_option_find(xs, name) ?: exs_option_check(xn, name, &value);
 	if (err)
 		return err;
+	if (name == EXS_SO_FALLBACK && value == EXS_FALLBACK_NOW)
+		return exs_fall_back_now(xs);
 	name = array_index_nospec(name, EXS_SO_MAX + 1);
 	mutex_lock(&xs->op_lock);
 	lock_sock(&xs->sk);
 	conn = exs_option_conn(xs);
-	err = conn ? exs_conn_set_option(conn, name, value) : 0;
+	if (name == EXS_SO_FALLBACK && xs->state != EXS_UNCONNECTED)
+		err = -EINVAL;
+	else
+		err = conn ? exs_conn_set_option(conn, name, value) : 0;
 	if (!err)
 		WRITE_ONCE(xs->options.value[name], value);
 	release_sock(&xs->sk);
@@ -188,6 +199,10 @@ int exs_get_option(struct exs_sock *xs, int name, int *value)
 
 	if (name == EXS_SO_RECV_ORDERED) {
 		*value = 1;
+		return 0;
+	}
+	if (name == EXS_SO_FELL_BACK) {
+		*value = exs_sock_state(xs) == EXS_HANDED ? xs->why : EXS_FELL_BACK_NOT;
 		return 0;
 	}
 	err = exs_option_find(xs, name);

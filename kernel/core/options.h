@@ -11,7 +11,7 @@
 
 #include <linux/exs.h>
 
-#define EXS_SO_MAX		EXS_SO_BUSY_POLL
+#define EXS_SO_MAX		EXS_SO_FALLBACK
 
 /* EXS_SO_RING: as net.exs.ring_size says when the ring is made. */
 #define EXS_RING_DEFAULT	(-1)

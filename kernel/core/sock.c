@@ -61,7 +61,7 @@ static void exs_sock_destruct(struct sock *sk)
 {
 	struct exs_sock *xs = exs_sk(sk);
 
-	WARN_ON_ONCE(xs->bound || xs->attempt || !list_empty(&xs->parked));
+	WARN_ON_ONCE(xs->bound || xs->tcp || xs->attempt || !list_empty(&xs->parked));
 	if (xs->conn)
 		exs_conn_put(xs->conn);
 	if (xs->listen)
@@ -118,12 +118,14 @@ struct sock *exs_sock_alloc(struct net *net, int family, struct socket *sock, in
 /* The map in af_exs.c: to which states one may go from each. */
 static const u8 exs_transitions[] = {
 	[EXS_UNCONNECTED] = BIT(EXS_BOUND) | BIT(EXS_CONNECTING) | BIT(EXS_CONNECTED) |
+			    BIT(EXS_HANDED) | BIT(EXS_CLOSED),
+	[EXS_BOUND]	  = BIT(EXS_LISTENING) | BIT(EXS_CONNECTING) | BIT(EXS_HANDED) |
 			    BIT(EXS_CLOSED),
-	[EXS_BOUND]	  = BIT(EXS_LISTENING) | BIT(EXS_CONNECTING) | BIT(EXS_CLOSED),
 	[EXS_LISTENING]	  = BIT(EXS_BOUND) | BIT(EXS_CLOSED),
 	[EXS_CONNECTING]  = BIT(EXS_UNCONNECTED) | BIT(EXS_BOUND) | BIT(EXS_CONNECTED) |
-			    BIT(EXS_CLOSED),
+			    BIT(EXS_HANDED) | BIT(EXS_CLOSED),
 	[EXS_CONNECTED]	  = BIT(EXS_CLOSED),
+	[EXS_HANDED]	  = BIT(EXS_CLOSED),
 	[EXS_CLOSED]	  = 0,
 };
 
@@ -134,6 +136,7 @@ static const u8 exs_tcp_states[] = {
 	[EXS_LISTENING]	  = TCP_LISTEN,
 	[EXS_CONNECTING]  = TCP_SYN_SENT,
 	[EXS_CONNECTED]	  = TCP_ESTABLISHED,
+	[EXS_HANDED]	  = TCP_CLOSE,
 	[EXS_CLOSED]	  = TCP_CLOSE,
 };
 
@@ -285,7 +288,7 @@ void exs_sock_wake(struct sock *sk, __poll_t events)
 exs_hot
 struct exs_conn *exs_sock_conn_of(const struct sock *sk)
 {
-	return READ_ONCE(sk->sk_prot) == &exs_proto ? exs_sock_conn(exs_sk(sk)) : NULL;
+	return exs_sk_is_exs(sk) ? exs_sock_conn(exs_sk(sk)) : NULL;
 }
 
 void exs_sock_cancel(struct sock *sk, const struct exs_call *call)

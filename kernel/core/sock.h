@@ -23,6 +23,7 @@ enum exs_sock_state {
 	EXS_LISTENING,
 	EXS_CONNECTING,
 	EXS_CONNECTED,		/* until release, also after the connection ended */
+	EXS_HANDED,		/* the struct socket is TCP's: fallback.c          */
 	EXS_CLOSED,
 };
 
@@ -87,6 +88,9 @@ enum exs_kept_option {
  * @attempt: the connection that connect() is trying; NULL once that is decided;
  *	lock_sock, read without for wake-ups
  * @attempt_work: decides @attempt after the transport said something
+ * @tcp: with EXS_SO_FALLBACK: TCP's socket beside it, or NULL; op_lock
+ * @tcp_ops: of a socket that is HANDED: TCP's calls
+ * @why: likewise: enum exs_fell_back
  * @starting: @attempt is decided by the task in connect(2) as soon as the
  *	transport lets go of it, not by @attempt_work; lock_sock
  * @park_lock: guards @parked
@@ -113,6 +117,9 @@ struct exs_sock {
 	struct mutex op_lock;		/* before lock_sock */
 	struct exs_conn *attempt;
 	struct work_struct attempt_work;
+	struct socket *tcp;
+	const struct proto_ops *tcp_ops;
+	u8 why;
 	bool starting;
 	spinlock_t park_lock;		/* parked */
 	struct list_head parked;
@@ -136,6 +143,7 @@ enum {
 	EXS_SK_ERR_TOLD,	/* conn's error was copied to sk->sk_err           */
 	EXS_SK_V6,		/* AF_INET addresses are shown as mapped to IPv6   */
 	EXS_SK_BOUND,		/* local is what bind() got, not what connect() chose */
+	EXS_SK_LISTENED,	/* it has been LISTENING                          */
 };
 
 static inline struct exs_sock *exs_sk(const struct sock *sk)
@@ -146,11 +154,12 @@ static inline struct exs_sock *exs_sk(const struct sock *sk)
 extern int exs_family, exs_protocol;
 
 extern const struct proto_ops exs_ops;
+extern struct proto exs_proto;
 
-/* Whether a struct socket is one of ours. Any context. */
-static inline bool exs_is_exs(const struct socket *sock)
+/* Whether a sock is one of ours. Any context. */
+static inline bool exs_sk_is_exs(const struct sock *sk)
 {
-	return READ_ONCE(sock->ops) == &exs_ops;
+	return READ_ONCE(sk->sk_prot) == &exs_proto;
 }
 
 /*

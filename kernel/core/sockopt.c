@@ -13,6 +13,7 @@
 #include <linux/uaccess.h>
 
 #include "core.h"
+#include "fallback.h"
 
 static int exs_set_v6only(struct exs_sock *xs, int value)
 {
@@ -45,6 +46,19 @@ static bool exs_is_timeout(int level, int name)
 int exs_sock_check_promises(const struct sock *sk)
 {
 	return READ_ONCE(sk->sk_mark) || READ_ONCE(sk->sk_priority) ? -EOPNOTSUPP : 0;
+}
+
+/*
+ * Of a socket that is TCP's by now, but for what would exchange the socket's calls, and ours
+ * have to stay: the old sock goes with them.
+ */
+static int exs_tcp_setsockopt(struct socket *sock, int level, int name, sockptr_t val,
+			      unsigned int len)
+{
+	if ((level == SOL_TCP && name == TCP_ULP) ||
+	    (level == SOL_IPV6 && name == IPV6_ADDRFORM))
+		return -ENOPROTOOPT;
+	return exs_tcp_ops(sock)->setsockopt(sock, level, name, val, len);
 }
 
 static int exs_set_zerocopy(struct sock *sk, int value)
@@ -82,15 +96,17 @@ static int exs_set_own(struct exs_sock *xs, int level, int name, sockptr_t val,
 int exs_setsockopt(struct socket *sock, int level, int name, sockptr_t val,
 		   unsigned int len)
 {
-	struct exs_sock *xs = exs_sk(sock->sk);
+	struct exs_sock *xs = exs_once(sock);
 
-	if (level == SOL_SOCKET && name != SO_ZEROCOPY)
+	if (level == SOL_SOCKET && (name != SO_ZEROCOPY || !exs_of(sock)))
 		return sock_setsockopt(sock, level, name, val, len);
+	if (level != SOL_EXS && !exs_of(sock))
+		return exs_tcp_setsockopt(sock, level, name, val, len);
 	if (level == SOL_EXS || level == SOL_SOCKET || exs_is_v6only(xs, level, name))
 		return exs_set_own(xs, level, name, val, len);
 	if (level == SOL_TCP)
 		return exs_tcp_set(xs, name, val, len);
-	return exs_inet_setsockopt(sock->sk, level, name, val, len);
+	return exs_inet_setsockopt(&xs->sk, level, name, val, len);
 }
 
 /* As much of it as the caller has room for. */
@@ -116,14 +132,16 @@ static int exs_get_int(struct exs_sock *xs, int level, int name, int *value)
 int exs_getsockopt(struct socket *sock, int level, int name, char __user *val,
 		   int __user *len)
 {
-	struct exs_sock *xs = exs_sk(sock->sk);
+	struct exs_sock *xs = exs_once(sock);
 	struct exs_opt_timeout timeout;
 	struct tcp_info info;
 	int size, value, err;
 
+	if (level != SOL_EXS && !exs_of(sock))
+		return exs_tcp_ops(sock)->getsockopt(sock, level, name, val, len);
 	if (level != SOL_EXS && level != SOL_TCP &&
 	    (xs->sk.sk_family != exs_family || !exs_is_v6only(xs, level, name)))
-		return exs_inet_getsockopt(sock->sk, level, name, val, len);
+		return exs_inet_getsockopt(&xs->sk, level, name, val, len);
 	if (get_user(size, len))
 		return -EFAULT;
 	if (size < 0)

@@ -60,8 +60,23 @@
 	X(accepts_again)	\
 	X(connects)		\
 	X(accepts)		\
+	X(accepts_tcp)		\
 	X(connect_refused)	\
 	X(connect_timeout)	\
+	X(fallback_no_device)	\
+	X(fallback_no_route)	\
+	X(fallback_no_answer)	\
+	X(fallback_refused)	\
+	X(fallback_version)	\
+	X(fallback_limit)	\
+	X(fallback_nomem)	\
+	X(fallback_remembered)	\
+	X(fallback_disabled)	\
+	X(fallback_option)	\
+	X(fallback_iwarp)	\
+	X(fallback_port)	\
+	X(fallback_rule)	\
+	X(fallback_other)	\
 	X(refused_version)	\
 	X(refused_hello)	\
 	X(refused_socktype)	\

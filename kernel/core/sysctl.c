@@ -9,6 +9,8 @@
  *	ring_size          bytes of a stream's receive ring, made when first
  *	                   needed; rounded up to a power of two
  *	connect_timeout    ms until a connect(2) ends with ETIMEDOUT
+ *	fallback_timeout   likewise, if the socket then falls back to TCP
+ *	fallback_memory    ms for which a peer that did not answer then gets TCP at once
  *	handshake_timeout  ms until an incoming connection that does not finish
  *	                   its hand-shake is dropped
  *	stall_timeout      ms without any progress until a connection that has sent
@@ -89,6 +91,8 @@ static const struct ctl_table exs_sysctl_table[] = {
 	EXS_SYSCTL_INT(enabled, SYSCTL_ZERO, SYSCTL_ONE),
 	EXS_SYSCTL(ring_size, &exs_ring_min, &exs_ring_max, exs_sysctl_ring),
 	EXS_SYSCTL_INT(connect_timeout, &exs_ms_min, &exs_ms_max),
+	EXS_SYSCTL_INT(fallback_timeout, &exs_ms_min, &exs_ms_max),
+	EXS_SYSCTL_INT(fallback_memory, SYSCTL_ZERO, &exs_ms_max),
 	EXS_SYSCTL_INT(handshake_timeout, &exs_ms_min, &exs_ms_max),
 	EXS_SYSCTL_INT(stall_timeout, &exs_ms_min, &exs_ms_max),
 	EXS_SYSCTL_INT(linger, SYSCTL_ZERO, &exs_ms_max),
@@ -126,6 +130,8 @@ static void exs_sysctl_defaults(struct exs_sysctls *s)
 		.enabled		= 1,
 		.ring_size		= 256 << 10,
 		.connect_timeout	= 15 * 1000,
+		.fallback_timeout	= 1000,
+		.fallback_memory	= 60 * 1000,
 		.handshake_timeout	= 10 * 1000,
 		.stall_timeout		= 20 * 1000,
 		.linger			= 30 * 1000,

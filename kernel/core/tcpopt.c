@@ -91,6 +91,19 @@ void exs_tcp_inherit(struct exs_sock *child, const struct exs_sock *xs)
 			child->kept[i] = READ_ONCE(xs->kept[i]);
 }
 
+void exs_kept_give(const struct exs_sock *xs, struct sock *to)
+{
+	unsigned int i;
+	int value;
+
+	for (i = 0; i < EXS_KEPT_MAX; i++) {
+		value = READ_ONCE(xs->kept[i]);
+		if (value != exs_tcp_options[i].initial)
+			to->sk_prot->setsockopt(to, SOL_TCP, exs_tcp_options[i].name,
+						KERNEL_SOCKPTR(&value), sizeof(value));
+	}
+}
+
 /* TCP counts retransmissions: these seconds, rounded up to the end of one. */
 static int exs_tcp_defer_accept(int seconds)
 {

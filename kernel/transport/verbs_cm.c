@@ -174,6 +174,17 @@ static int exs_verbs_resolve(struct exs_verbs_ep *v, unsigned int ms)
 				 min_t(unsigned int, ms, EXS_VERBS_ADDR_MS));
 }
 
+/*
+ * The CM may miss that a neighbour has answered, and sees it when its time is up: so that
+ * is before ours, if that is short.
+ */
+static unsigned int exs_verbs_addr_ms(const struct exs_verbs_ep *v, long timeout)
+{
+	unsigned int ms = jiffies_to_msecs(timeout);
+
+	return v->ep.conn->falls_back ? ms / 4 : ms;
+}
+
 /* What the CM calls it that no RDMA device is at that interface depends on the family. */
 static int exs_verbs_addr_errno(const struct exs_verbs_ep *v, int err)
 {
@@ -198,6 +209,9 @@ static int exs_verbs_step_route(struct exs_verbs_ep *v)
 
 	if (!exs_verbs_right_interface(v))
 		return -ENETUNREACH;
+	/* A server that has only TCP would be sent a hand-shake in place of a request. */
+	if (v->ep.conn->falls_back && rdma_protocol_iwarp(v->id->device, v->id->port_num))
+		return -ESOCKTNOSUPPORT;
 	exs_verbs_addresses(v);
 	err = exs_verbs_make_qp(v);
 	return err ? err : rdma_resolve_route(v->id, EXS_VERBS_ROUTE_MS);
@@ -645,7 +659,7 @@ int exs_verbs_connect(struct exs_ep *ep, bool nonblock, long timeout)
 	queue_delayed_work(exs_verbs_wq, &v->timer, timeout);
 	/* No step is taken before the name that it has by now is known. */
 	mutex_lock(&v->step_mutex);
-	err = exs_verbs_resolve(v, jiffies_to_msecs(timeout));
+	err = exs_verbs_resolve(v, exs_verbs_addr_ms(v, timeout));
 	if (!err)
 		exs_verbs_addresses(v);
 	mutex_unlock(&v->step_mutex);

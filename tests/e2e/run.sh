@@ -85,20 +85,52 @@ case_children()
 	must_connect 1 gets exs-run sh -c 'python3 "$1" get "$2"; exit $?' - "$PEER"
 }
 
+# A peer that has no EXS is reached by TCP, and reaches us.
+case_client_alone()
+{
+	serve_python
+	must_connect 0 gets exs-run -v python3 "$PEER" get
+	err_has client.err 'EXS: exs$'
+	err_has client.err 'TCP: fell back: the peer refused'
+}
+
+case_server_alone()
+{
+	local tcp
+
+	tcp=$(counter accepts_tcp)
+	serve_python exs-run -v
+	must_connect 0 gets python3 "$PEER" get
+	must_connect 1 gets exs-run python3 "$PEER" get
+	[ $(($(counter accepts_tcp) - tcp)) = 1 ] || fail "no connection of TCP's was accepted"
+	if grep "fell back" server.err; then fail "the server fell back"; fi
+}
+
+# One that does not wait in connect().
+case_asyncio_alone()
+{
+	serve python3 "$PEER" asyncio-server $HOST $PORT
+	wait_for "the server" grep -q "^Serving" server.out
+	must_connect 0 must exs-run -v python3 "$PEER" asyncio-clients $HOST $PORT 8
+	[[ $OUT = *"fell back: the peer refused"* ]] || fail "it says: $OUT"
+}
+
 # Without the module, and while it is off, everything goes on by TCP.
 case_no_module()
 {
 	sysctl -qw net.exs.enabled=0
 	serve_python exs-run -v
+	must_connect 0 gets exs-run -v python3 "$PEER" get
 	sysctl -qw net.exs.enabled=1
-	err_has server.err 'TCP: exs: .*not loaded, or off'
+	err_has server.err 'TCP: fell back: net.exs.enabled is 0'
+	err_has client.err 'TCP: fell back: net.exs.enabled is 0'
 	must_connect 0 gets python3 "$PEER" get
 	end_server
 	must rmmod exs
 	serve_python exs-run
 	gets exs-run -v python3 "$PEER" get
 	must insmod "$MODULE"
-	err_has client.err 'TCP: exs: .*not loaded, or off'
+	err_has client.err 'TCP: exs: .*not loaded'
 }
 
 # A number that is not the default.
@@ -150,6 +182,14 @@ case_loopback()
 {
 	must_connect 0 must exs-run python3 "$PEER" loopback
 	must_connect 0 must exs-run python3 "$PEER" loopback6
+}
+
+# A listener that is bound, and exchanged for the other kind, has its port.
+case_exchange_bound()
+{
+	must_connect 0 must exs-run -r 'exs listen' -r tcp python3 "$PEER" loopback
+	must_connect 0 must exs-run -r 'tcp listen' -r 'tcp connect' python3 "$PEER" loopback
+	must_connect 0 must exs-run -r exs python3 "$PEER" loopback6
 }
 
 # What was set before stays set, and epoll sets that had the old one have the new one.
@@ -221,10 +261,10 @@ case_static_in_cgroup()
 	serve in_cgroup "$CGROUP/below" busybox httpd -f -p $HOST:$PORT
 	wait_for "the server" in_cgroup "$CGROUP" busybox nc $HOST $PORT -e true
 	must_connect 1 gets in_cgroup "$CGROUP" busybox wget -q -O -
-	# Who is outside has TCP, and the server has not.
-	must_end 1 busybox nc $HOST $PORT -e true
+	# Who is outside has TCP, as all have after the end.
+	must_connect 0 gets busybox wget -q -O -
 	must exs-run --off
-	must_end 1 in_cgroup "$CGROUP" busybox nc $HOST $PORT -e true
+	must_connect 0 gets in_cgroup "$CGROUP" busybox wget -q -O -
 	must exs-run --status
 	[[ $OUT != *exs-run-* ]] || fail "it says: $OUT"
 }

@@ -3,7 +3,8 @@
  * Every ordinary call, in every state that a socket can be in, and every option, with every
  * kind of value: on TCP over loopback and on IPPROTO_EXS. What came of it, return values,
  * errnos, poll masks and data, is written down and must be the same, but for what the table
- * of differences has, which exs(7) explains; and that must be different.
+ * of differences has, which exs(7) explains; and that must be different. A socket that fell
+ * back is TCP's: there are no differences.
  *
  * Cases are CALL/STATE and OPTION/STATE, made from three tables. What goes by addresses is
  * done with AF_INET6 as well.
@@ -27,12 +28,14 @@
 
 /* -- What came of it */
 
-static char record[2][4096];
-static bool on_exs;		/* which of them is being written */
+enum { ON_PLAIN, ON_OURS, ON_FALLEN, SIDES };
+
+static char record[SIDES][4096];
+static int writing;		/* which of them */
 
 static void say(const char *format, ...)
 {
-	char *to = record[on_exs];
+	char *to = record[writing];
 	size_t n = strlen(to);
 	va_list args;
 
@@ -788,6 +791,7 @@ static void one_side(const struct what *w)
 {
 	struct sockets s = { -1, -1, -1 };
 
+	signals_caught = 0;
 	w->state->enter(&s);
 	set_nonblock(s.fd, true);
 	if (w->call)
@@ -796,12 +800,12 @@ static void one_side(const struct what *w)
 		w->make(s.fd, w->option);
 }
 
-/* Where two records begin to differ, from the last call before that on. */
-static size_t same_until(void)
+/* Where that record begins to differ from TCP's, from the last call before that on. */
+static size_t same_until(int side)
 {
 	size_t i, from = 0;
 
-	for (i = 0; record[0][i] && record[0][i] == record[1][i]; i++)
+	for (i = 0; record[0][i] && record[0][i] == record[side][i]; i++)
 		if (record[0][i] == ';')
 			from = i + 1;
 	return from;
@@ -815,14 +819,18 @@ static void both_sides(void)
 	e2e.protocol = 0;
 	one_side(w);
 	e2e.protocol = protocol;
-	on_exs = true;
-	signals_caught = 0;
+	writing = ON_OURS;
 	one_side(w);
+	writing = ON_FALLEN;
+	e2e.fallback = EXS_FALLBACK_NOW;
+	one_side(w);
+	check(!strcmp(record[ON_PLAIN], record[ON_FALLEN]), "TCP:%.150s fallen back:%.150s",
+	      record[ON_PLAIN] + same_until(ON_FALLEN), record[ON_FALLEN] + same_until(ON_FALLEN));
 	if (is_meant(w->name))
 		check(strcmp(record[0], record[1]), "no difference, but exs(7) has one: %s", record[0]);
 	else
 		check(!strcmp(record[0], record[1]), "TCP:%.150s EXS:%.150s",
-		      record[0] + same_until(), record[1] + same_until());
+		      record[0] + same_until(ON_OURS), record[1] + same_until(ON_OURS));
 }
 
 /* -- The cases */

@@ -56,10 +56,33 @@
 					 * along instead of having them fetched  */
 #define EXS_SO_BUSY_POLL	6	/* microseconds that a plain call which waits
 					 * polls the device before it sleeps     */
+#define EXS_SO_FALLBACK		7	/* SOCK_STREAM: 1: TCP takes over what EXS
+					 * cannot do; set before bind() and so on */
+#define EXS_FALLBACK_NOW	2	/* or at once, if it is not connected    */
 #define EXS_SO_RECV_ORDERED	16	/* always 1, whatever is set             */
 #define EXS_SO_SEND_TIMEOUT	17	/* struct exs_opt_timeout, of operations that
 					 * are submitted from now on             */
 #define EXS_SO_RECV_TIMEOUT	18
+#define EXS_SO_FELL_BACK	19	/* read only: enum exs_fell_back         */
+
+/* Whether a socket became TCP's (EXS_SO_FALLBACK), and why. */
+enum exs_fell_back {
+	EXS_FELL_BACK_NOT,
+	EXS_FELL_BACK_NO_DEVICE,	/* no RDMA device at the address, or on the way   */
+	EXS_FELL_BACK_NO_ROUTE,		/* nor a route, or a neighbour                    */
+	EXS_FELL_BACK_NO_ANSWER,	/* within net.exs.fallback_timeout                */
+	EXS_FELL_BACK_REFUSED,		/* nobody listens there, or takes no more         */
+	EXS_FELL_BACK_VERSION,		/* the peer speaks another version, or nonsense   */
+	EXS_FELL_BACK_LIMIT,		/* a cap of this user's                           */
+	EXS_FELL_BACK_NOMEM,
+	EXS_FELL_BACK_REMEMBERED,	/* that peer did not answer a while ago           */
+	EXS_FELL_BACK_DISABLED,		/* net.exs.enabled is 0                           */
+	EXS_FELL_BACK_OPTION,		/* SO_MARK or SO_PRIORITY, which TCP can do       */
+	EXS_FELL_BACK_IWARP,		/* whose ports are TCP's                          */
+	EXS_FELL_BACK_PORT,		/* of EXS is in use, and that of TCP is not       */
+	EXS_FELL_BACK_RULE,		/* EXS_FALLBACK_NOW                               */
+	EXS_FELL_BACK_OTHER,
+};
 
 /**
  * struct exs_opt_timeout - EXS_SO_SEND_TIMEOUT, EXS_SO_RECV_TIMEOUT

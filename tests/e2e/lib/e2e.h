@@ -81,6 +81,7 @@ enum side { CLIENT, SERVER };
 struct e2e {
 	int family;			/* AF_EXS' number, or AF_INET  */
 	int protocol;			/* of IPPROTO_EXS, or 0 */
+	int fallback;			/* of its new sockets: EXS_SO_FALLBACK */
 	int type;
 	int domain;			/* of addresses               */
 	bool tcp;

@@ -162,9 +162,14 @@ union address peer_of(int fd)
 	return a;
 }
 
+/* Without a fallback, unless told otherwise: what EXS does is to be seen. */
 int new_socket(void)
 {
-	return must(socket(e2e.family, e2e.type | SOCK_CLOEXEC, e2e.protocol));
+	int fd = must(socket(e2e.family, e2e.type | SOCK_CLOEXEC, e2e.protocol));
+
+	if (e2e.protocol)
+		set_int(fd, SOL_EXS, EXS_SO_FALLBACK, e2e.fallback);
+	return fd;
 }
 
 int socket_on(enum side side)

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 /*
- * A fresh socket becomes one of the other kind: a new socket gets its options and its
- * address, and then its descriptor, all at once.
+ * A fresh socket becomes one of the other kind. From EXS to TCP that is the kernel's
+ * fallback; for the other way a new socket gets its options and its address, and then its
+ * descriptor, all at once.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -9,6 +10,8 @@
 #include <netinet/tcp.h>
 #include <string.h>
 #include <unistd.h>
+
+#include <linux/exs.h>
 
 #include "preload.h"
 
@@ -131,15 +134,30 @@ static in_port_t port_of(const struct sockaddr_storage *addr)
 					    ((struct sockaddr_in6 *)addr)->sin6_port;
 }
 
+static void set_reuse(int fd, int value)
+{
+	setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &value, sizeof(value));
+}
+
 /* A socket that is bound to a port, by the program or for its listen(). */
 static bool bind_alike(int from, int to)
 {
+	int reuse = option(from, SOL_SOCKET, SO_REUSEADDR);
 	struct sockaddr_storage addr;
 	socklen_t len = sizeof(addr);
+	bool ok;
 
 	if (getsockname(from, (struct sockaddr *)&addr, &len))
 		return false;
-	return !port_of(&addr) || !bind(to, (struct sockaddr *)&addr, len);
+	if (!port_of(&addr))
+		return true;
+	/* Both have TCP's port for a moment. */
+	set_reuse(from, 1);
+	set_reuse(to, 1);
+	ok = !bind(to, (struct sockaddr *)&addr, len);
+	set_reuse(from, reuse);
+	set_reuse(to, reuse);
+	return ok;
 }
 
 /* @to takes the place of @from, and is gone. */
@@ -167,17 +185,30 @@ static bool take_over(int from, int to)
 	return ok;
 }
 
+/* The kernel exchanges what is behind the descriptor. */
+static bool make_tcp(int fd, const struct rule *rule)
+{
+	int now = EXS_FALLBACK_NOW;
+
+	if (setsockopt(fd, SOL_EXS, EXS_SO_FALLBACK, &now, sizeof(now)))
+		return false;
+	settings_tell(fd, false, rule->text, NULL);
+	return true;
+}
+
 bool exchange(int fd, const struct rule *rule)
 {
-	int to = make_socket(option(fd, SOL_SOCKET, SO_DOMAIN), SOCK_STREAM | SOCK_CLOEXEC,
-			     rule->exs);
+	int to;
 
-	if (to < 0 && rule->exs) {
+	if (!rule->exs)
+		return make_tcp(fd, rule);
+	to = make_exs(option(fd, SOL_SOCKET, SO_DOMAIN), SOCK_STREAM | SOCK_CLOEXEC);
+	if (to < 0) {
 		settings_tell(fd, false, rule->text, strerror(errno));
 		return true;
 	}
-	if (to < 0 || !take_over(fd, to))
+	if (!take_over(fd, to))
 		return false;
-	settings_tell(fd, rule->exs, rule->text, NULL);
+	settings_tell(fd, true, rule->text, NULL);
 	return true;
 }

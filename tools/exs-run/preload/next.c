@@ -42,6 +42,14 @@ int next_listen(int fd, int backlog)
 	return fn(fd, backlog);
 }
 
+int next_getsockopt(int fd, int level, int name, void *value, socklen_t *len)
+{
+	static void *kept;
+	int (*fn)(int s, int l, int n, void *v, socklen_t *size) = find(&kept, "getsockopt");
+
+	return fn(fd, level, name, value, len);
+}
+
 int next_epoll_ctl(int epfd, int op, int fd, void *event)
 {
 	static void *kept;

@@ -17,6 +17,7 @@
 int next_socket(int domain, int type, int protocol);
 int next_connect(int fd, const struct sockaddr *addr, socklen_t len);
 int next_listen(int fd, int backlog);
+int next_getsockopt(int fd, int level, int name, void *value, socklen_t *len);
 int next_epoll_ctl(int epfd, int op, int fd, void *event);
 
 /* settings.c: what exs-run has put into the environment. */
@@ -24,9 +25,11 @@ const struct rules *settings_rules(void);
 int settings_protocol(void);
 /* A line for each decision, if that was asked for: @why may be NULL. errno stays. */
 void settings_tell(int fd, bool exs, const char *what, const char *why);
+/* Whether there will be any. */
+bool settings_tells(void);
 
-/* socket.c: @exs, or TCP; the descriptor, or -1 and errno. */
-int make_socket(int domain, int type, bool exs);
+/* socket.c: the descriptor, or -1 and errno. */
+int make_exs(int domain, int type);
 
 /* exchange.c: @fd is an idle TCP socket, and should be EXS; or the other way round. */
 bool is_the_other(int fd, bool exs);

@@ -63,6 +63,11 @@ int settings_protocol(void)
 	return protocol;
 }
 
+bool settings_tells(void)
+{
+	return tells;
+}
+
 static bool is_error_output(void)
 {
 	struct stat now;

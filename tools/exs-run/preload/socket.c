@@ -8,6 +8,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include <linux/exs.h>
+
 #include "preload.h"
 
 #define TYPE_MASK	(SOCK_NONBLOCK - 1)
@@ -34,7 +36,7 @@ static bool was_missing(bool is_missing)
 	return now.tv_sec < __atomic_load_n(&until, __ATOMIC_RELAXED);
 }
 
-static int make_exs(int domain, int type)
+int make_exs(int domain, int type)
 {
 	int fd = -1, protocol = settings_protocol();
 
@@ -46,14 +48,42 @@ static int make_exs(int domain, int type)
 	return fd;
 }
 
-int make_socket(int domain, int type, bool exs)
-{
-	return exs ? make_exs(domain, type) : next_socket(domain, type, IPPROTO_TCP);
-}
-
 static const char *reason(int err)
 {
-	return err == EPROTONOSUPPORT ? "the module exs is not loaded, or off" : strerror(err);
+	return err == EPROTONOSUPPORT ? "the module exs is not loaded" : strerror(err);
+}
+
+static const char *const fell_back[] = {
+	[EXS_FELL_BACK_NO_DEVICE]  = "no RDMA device on the way",
+	[EXS_FELL_BACK_NO_ROUTE]   = "no route",
+	[EXS_FELL_BACK_NO_ANSWER]  = "the peer does not answer",
+	[EXS_FELL_BACK_REFUSED]	   = "the peer refused",
+	[EXS_FELL_BACK_VERSION]	   = "the peer has another version",
+	[EXS_FELL_BACK_LIMIT]	   = "a limit, see exs-sysctl(7)",
+	[EXS_FELL_BACK_NOMEM]	   = "no memory",
+	[EXS_FELL_BACK_REMEMBERED] = "the peer did not answer a while ago",
+	[EXS_FELL_BACK_DISABLED]   = "net.exs.enabled is 0",
+	[EXS_FELL_BACK_OPTION]	   = "SO_MARK or SO_PRIORITY",
+	[EXS_FELL_BACK_IWARP]	   = "iWARP, see exs(7)",
+	[EXS_FELL_BACK_PORT]	   = "the port is in use",
+	[EXS_FELL_BACK_OTHER]	   = "EXS failed",
+};
+
+/* Whether the socket is TCP's after a call that may have made it that. errno stays. */
+static void tell_fallback(int fd)
+{
+	int saved = errno, why;
+	socklen_t len = sizeof(why);
+
+	if (!settings_tells())
+		return;
+	/* What a rule has wanted was told. */
+	if (!next_getsockopt(fd, SOL_EXS, EXS_SO_FELL_BACK, &why, &len) && why > 0 &&
+	    why != EXS_FELL_BACK_RULE)
+		settings_tell(fd, false, "fell back",
+			      (size_t)why < sizeof(fell_back) / sizeof(*fell_back) ?
+			      fell_back[why] : NULL);
+	errno = saved;
 }
 
 WRAPPER int socket(int domain, int type, int protocol)
@@ -120,9 +150,23 @@ WRAPPER int connect(int fd, const struct sockaddr *addr, socklen_t len)
 	struct sockaddr_storage copy;
 	struct sockaddr *sa = (struct sockaddr *)&copy;
 
+	int ret;
+
 	if (read_address(addr, len, &copy) && has_address(sa, len) && !decide(fd, CONNECT, sa))
 		return -1;
-	return next_connect(fd, addr, len);
+	ret = next_connect(fd, addr, len);
+	tell_fallback(fd);
+	return ret;
+}
+
+/* What a program asks that did not wait in connect(). */
+WRAPPER int getsockopt(int fd, int level, int name, void *value, socklen_t *len)
+{
+	int ret = next_getsockopt(fd, level, name, value, len);
+
+	if (level == SOL_SOCKET && name == SO_ERROR)
+		tell_fallback(fd);
+	return ret;
 }
 
 WRAPPER int listen(int fd, int backlog)
@@ -130,11 +174,13 @@ WRAPPER int listen(int fd, int backlog)
 	struct sockaddr_storage addr;
 	struct sockaddr *sa = (struct sockaddr *)&addr;
 	socklen_t len = sizeof(addr);
-	int saved = errno;
+	int saved = errno, ret;
 
 	if (getsockname(fd, sa, &len))
 		errno = saved;
 	else if (has_address(sa, len) && !decide(fd, LISTEN, sa))
 		return -1;
-	return next_listen(fd, backlog);
+	ret = next_listen(fd, backlog);
+	tell_fallback(fd);
+	return ret;
 }

@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Peers that did not answer: a connect(2) that may fall back to TCP does not wait for them
+ * again, for net.exs.fallback_memory milliseconds.
+ *
+ * A hash table whose places hold one address each. Two that meet in one forget each other,
+ * which costs a wait; so there is nothing to allocate, to bound or to clean up.
+ */
+#include <linux/ipv6.h>
+#include <linux/jhash.h>
+#include <linux/jiffies.h>
+#include <net/ipv6.h>
+#include <net/netns/hash.h>
+
+#include "net.h"
+
+void exs_peers_init(struct exs_net *xn)
+{
+	spin_lock_init(&xn->peers_lock);
+}
+
+/* IPv4's as mapped; the interface of link-local ones does not matter much. */
+static void exs_peer_key(const struct sockaddr_storage *addr, struct in6_addr *key)
+{
+	if (addr->ss_family == AF_INET6)
+		*key = ((const struct sockaddr_in6 *)addr)->sin6_addr;
+	else
+		ipv6_addr_set_v4mapped(((const struct sockaddr_in *)addr)->sin_addr.s_addr, key);
+}
+
+static struct exs_peer *exs_peer_place(struct exs_net *xn, const struct in6_addr *key)
+{
+	u32 hash = jhash(key, sizeof(*key), net_hash_mix(xn->net));
+
+	return &xn->peers[hash % EXS_PEERS];
+}
+
+bool exs_peer_is_silent(struct exs_net *xn, const struct sockaddr_storage *addr)
+{
+	u64 memory = msecs_to_jiffies(exs_sysctl(xn, fallback_memory));
+	struct exs_peer *peer;
+	struct in6_addr key;
+	bool silent;
+
+	exs_peer_key(addr, &key);
+	peer = exs_peer_place(xn, &key);
+	spin_lock(&xn->peers_lock);
+	silent = peer->silent && ipv6_addr_equal(&peer->addr, &key) &&
+		 time_before64(get_jiffies_64(), peer->silent + memory);
+	spin_unlock(&xn->peers_lock);
+	return silent;
+}
+
+void exs_peer_silent(struct exs_net *xn, const struct sockaddr_storage *addr)
+{
+	struct exs_peer *peer;
+	struct in6_addr key;
+
+	exs_peer_key(addr, &key);
+	peer = exs_peer_place(xn, &key);
+	spin_lock(&xn->peers_lock);
+	peer->addr = key;
+	peer->silent = get_jiffies_64();
+	spin_unlock(&xn->peers_lock);
+}
+
+void exs_peer_heard(struct exs_net *xn, const struct sockaddr_storage *addr)
+{
+	struct exs_peer *peer;
+	struct in6_addr key;
+
+	exs_peer_key(addr, &key);
+	peer = exs_peer_place(xn, &key);
+	if (!READ_ONCE(peer->silent))
+		return;
+	spin_lock(&xn->peers_lock);
+	if (ipv6_addr_equal(&peer->addr, &key))
+		peer->silent = 0;
+	spin_unlock(&xn->peers_lock);
+}
