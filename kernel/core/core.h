@@ -37,6 +37,8 @@ int exs_inet_setsockopt(struct sock *sk, int level, int name, sockptr_t val,
 			unsigned int len);
 int exs_inet_getsockopt(struct sock *sk, int level, int name, char __user *val,
 			int __user *len);
+/* TCP's sock @to gets what was set. Sleeps; no lock of @to's. */
+void exs_inet_give(const struct exs_sock *xs, struct sock *to);
 /* @child, accepted from @sk, was allocated in its family. */
 void exs_inet_clone(struct sock *child, const struct sock *sk);
 /* The socket is about to go. */
@@ -198,8 +200,8 @@ void exs_get_timeout(const struct exs_sock *xs, bool recv, struct exs_opt_timeou
 void exs_tcp_init(struct exs_sock *xs);
 /* What @child, accepted from @xs, has of its options. */
 void exs_tcp_inherit(struct exs_sock *child, const struct exs_sock *xs);
-/* TCP's sock @to gets what was set. Sleeps; no lock of @to's. */
-void exs_kept_give(const struct exs_sock *xs, struct sock *to);
+/* Likewise of TCP's options. */
+void exs_tcp_give(const struct exs_sock *xs, struct sock *to);
 int exs_tcp_set(struct exs_sock *xs, int name, sockptr_t val, unsigned int len);
 int exs_tcp_get(const struct exs_sock *xs, int name, int *value);
 void exs_tcp_info(struct exs_sock *xs, struct tcp_info *info);

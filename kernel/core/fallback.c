@@ -43,8 +43,7 @@ const struct proto_ops *exs_tcp_ops(struct socket *sock)
 	return ops == &exs_ops ? exs_once(sock)->tcp_ops : ops;
 }
 
-/* What the program has set by now; later it is TCP's own options that it sets. */
-static void exs_tcp_settings(const struct exs_sock *xs, struct sock *to)
+static void exs_sol_socket_give(const struct exs_sock *xs, struct sock *to)
 {
 	const struct sock *sk = &xs->sk;
 
@@ -70,6 +69,14 @@ static void exs_tcp_settings(const struct exs_sock *xs, struct sock *to)
 	if (sk->sk_userlocks & SOCK_RCVBUF_LOCK)
 		WRITE_ONCE(to->sk_rcvbuf, sk->sk_rcvbuf);
 	release_sock(to);
+}
+
+/* What the program has set by now; later it is TCP's own options that it sets. */
+static void exs_tcp_settings(const struct exs_sock *xs, struct sock *to)
+{
+	exs_sol_socket_give(xs, to);
+	exs_inet_give(xs, to);
+	exs_tcp_give(xs, to);
 }
 
 /* Before it is bound, and only there. */
@@ -106,7 +113,6 @@ void exs_tcp_prepare(struct exs_sock *xs, int family)
 	if (exs_sock_state(xs) == EXS_UNCONNECTED)
 		exs_tcp_place(xs, xs->tcp->sk);
 	exs_tcp_settings(xs, xs->tcp->sk);
-	exs_kept_give(xs, xs->tcp->sk);
 }
 
 void exs_tcp_drop(struct exs_sock *xs)
@@ -151,7 +157,6 @@ int exs_tcp_listen(struct exs_sock *xs, int backlog)
 
 	lockdep_assert_held(&xs->op_lock);
 	exs_tcp_settings(xs, sk);
-	exs_kept_give(xs, sk);
 	lock_sock(sk);
 	/* shutdown() does not give back the port, whoever chose it: EXS has the same. */
 	sk->sk_userlocks |= SOCK_BINDPORT_LOCK;
@@ -199,6 +204,7 @@ int exs_tcp_accept(struct exs_sock *xs, struct socket *newsock, struct proto_acc
 	if (err)
 		return err;
 	exs_tcp_adopt(newsock, tcp->ops);
+	/* It has what the listener had when the connection came. */
 	exs_tcp_settings(xs, newsock->sk);
 	exs_count(exs_net(sock_net(&xs->sk)), accepts_tcp, 1);
 	return 0;
@@ -312,6 +318,8 @@ int exs_fall_back_connect(struct exs_sock *xs, int why)
 	lockdep_assert_held(&xs->op_lock);
 	if (why == EXS_FELL_BACK_NO_ANSWER)
 		exs_peer_silent(xn, &xs->peer);
+	/* Some may have been set while EXS tried. */
+	exs_tcp_settings(xs, sk);
 	err = kernel_connect(xs->tcp, (struct sockaddr_unsized *)&peer, len, O_NONBLOCK);
 	if (err && err != -EINPROGRESS)
 		exs_tcp_failed(xs->tcp, err);

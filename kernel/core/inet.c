@@ -105,7 +105,7 @@ static int exs_inet6_getsockopt(struct sock *sk, int level, int name, char __use
  * have: the kernel's own functions store and return them. Those that promise what nobody
  * here would keep, such as IP_MINTTL, IP_TRANSPARENT or memberships, are not known.
  */
-static const struct { int level, name; } exs_inet_options[] = {
+static const struct { int level, name; } exs_inet_options[EXS_INET_KEPT] = {
 	{ SOL_IP, IP_TTL }, { SOL_IP, IP_MTU_DISCOVER }, { SOL_IP, IP_FREEBIND },
 	{ SOL_IP, IP_BIND_ADDRESS_NO_PORT }, { SOL_IP, IP_RECVERR }, { SOL_IP, IP_PKTINFO },
 	{ SOL_IP, IP_RECVTTL }, { SOL_IP, IP_RECVOPTS }, { SOL_IP, IP_RETOPTS },
@@ -116,33 +116,80 @@ static const struct { int level, name; } exs_inet_options[] = {
 	{ SOL_IPV6, IPV6_FREEBIND }, { SOL_IPV6, IPV6_V6ONLY },
 };
 
-/* Whether the kernel's functions may see it. Of other levels they know nothing, and say so. */
-static bool exs_inet_knows(const struct sock *sk, int level, int name)
+/* Its place there, or EXS_INET_KEPT: @sk does not have it. */
+static unsigned int exs_inet_find(const struct sock *sk, int level, int name)
 {
-	size_t i;
+	unsigned int i;
 
-	if (level != SOL_IP && (level != SOL_IPV6 || sk->sk_family != AF_INET6))
-		return true;
-	for (i = 0; i < ARRAY_SIZE(exs_inet_options); i++)
+	if (sk->sk_family == exs_family || (level == SOL_IPV6 && sk->sk_family != AF_INET6))
+		return EXS_INET_KEPT;
+	for (i = 0; i < EXS_INET_KEPT; i++)
 		if (exs_inet_options[i].level == level && exs_inet_options[i].name == name)
-			return true;
-	return false;
+			break;
+	return i;
+}
+
+/* As the kernel's functions do: IP takes one byte, too. */
+static int exs_inet_read(int level, sockptr_t val, unsigned int len, int *value)
+{
+	u8 byte = 0;
+
+	if (len >= sizeof(*value))
+		return copy_from_sockptr(value, val, sizeof(*value)) ? -EFAULT : 0;
+	if (level == SOL_IPV6)
+		return -EINVAL;
+	if (len && copy_from_sockptr(&byte, val, sizeof(byte)))
+		return -EFAULT;
+	*value = byte;
+	return 0;
+}
+
+static int exs_inet_store(struct sock *sk, unsigned int i, int value, bool is_there)
+{
+	const int level = exs_inet_options[i].level, name = exs_inet_options[i].name;
+	const unsigned int len = is_there ? sizeof(value) : 0;
+
+	if (sk->sk_family == AF_INET6)
+		return exs_inet6_setsockopt(sk, level, name, KERNEL_SOCKPTR(&value), len);
+	return ip_setsockopt(sk, level, name, KERNEL_SOCKPTR(&value), len);
 }
 
 int exs_inet_setsockopt(struct sock *sk, int level, int name, sockptr_t val,
 			unsigned int len)
 {
-	if (sk->sk_family == exs_family || !exs_inet_knows(sk, level, name))
+	unsigned int i = exs_inet_find(sk, level, name);
+	struct exs_sock *xs = exs_sk(sk);
+	int value, err;
+
+	if (i == EXS_INET_KEPT)
 		return -ENOPROTOOPT;
-	if (sk->sk_family == AF_INET6)
-		return exs_inet6_setsockopt(sk, level, name, val, len);
-	return ip_setsockopt(sk, level, name, val, len);
+	err = exs_inet_read(level, val, len, &value) ?: exs_inet_store(sk, i, value, len);
+	if (err)
+		return err;
+	WRITE_ONCE(xs->ip[i], value);
+	set_bit(i, xs->ip_set);
+	return 0;
+}
+
+void exs_inet_give(const struct exs_sock *xs, struct sock *to)
+{
+	unsigned int i;
+	int value;
+
+	for_each_set_bit(i, xs->ip_set, EXS_INET_KEPT) {
+		value = READ_ONCE(xs->ip[i]);
+		to->sk_prot->setsockopt(to, exs_inet_options[i].level, exs_inet_options[i].name,
+					KERNEL_SOCKPTR(&value), sizeof(value));
+	}
 }
 
 int exs_inet_getsockopt(struct sock *sk, int level, int name, char __user *val,
 			int __user *len)
 {
-	if (sk->sk_family == exs_family || !exs_inet_knows(sk, level, name))
+	/* What IP says of another level. */
+	if (sk->sk_family == AF_INET && level != SOL_IP)
+		return -EOPNOTSUPP;
+	if (exs_inet_find(sk, level, name) == EXS_INET_KEPT)
 		return -ENOPROTOOPT;
 	if (sk->sk_family == AF_INET6)
 		return exs_inet6_getsockopt(sk, level, name, val, len);

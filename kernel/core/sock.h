@@ -65,6 +65,9 @@ enum exs_kept_option {
 	EXS_KEPT_MAX
 };
 
+/* How many options of IP and IPv6 a socket has. */
+#define EXS_INET_KEPT	18
+
 /**
  * struct exs_sock - an AF_EXS socket
  * @sk: first member
@@ -100,6 +103,9 @@ enum exs_kept_option {
  * @options: SOL_EXS; changed under op_lock
  * @timeouts: of asynchronous sends and receives: see exs_sock_timeout(); atomic
  * @kept: TCP's options, by enum exs_kept_option; atomic
+ * @ip: options of IP and IPv6 that were set, by exs_inet_options, for a TCP socket in its
+ *	place; atomic
+ * @ip_set: which of them, atomic bits
  */
 struct exs_sock {
 	union {
@@ -128,6 +134,8 @@ struct exs_sock {
 	struct exs_options options;
 	u64 timeouts[2];
 	int kept[EXS_KEPT_MAX];
+	int ip[EXS_INET_KEPT];
+	DECLARE_BITMAP(ip_set, EXS_INET_KEPT);
 };
 
 /* What all are allocated as. Older kernels want IPv6's part at the end of the object. */

@@ -91,14 +91,15 @@ void exs_tcp_inherit(struct exs_sock *child, const struct exs_sock *xs)
 			child->kept[i] = READ_ONCE(xs->kept[i]);
 }
 
-void exs_kept_give(const struct exs_sock *xs, struct sock *to)
+void exs_tcp_give(const struct exs_sock *xs, struct sock *to)
 {
 	unsigned int i;
 	int value;
 
 	for (i = 0; i < EXS_KEPT_MAX; i++) {
 		value = READ_ONCE(xs->kept[i]);
-		if (value != exs_tcp_options[i].initial)
+		if (value != exs_tcp_options[i].initial &&
+		    !(exs_tcp_options[i].own && to->sk_state == TCP_ESTABLISHED))
 			to->sk_prot->setsockopt(to, SOL_TCP, exs_tcp_options[i].name,
 						KERNEL_SOCKPTR(&value), sizeof(value));
 	}

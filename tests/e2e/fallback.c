@@ -262,7 +262,7 @@ static void listener_takes_both(void)
 	must_be(why(c), EXS_FELL_BACK_NOT);
 	must_see(w, EPOLLIN);
 	s = must(accept(l, NULL, NULL));
-	must_fail(getsockopt(s, SOL_TCP, TCP_INFO, &s, &(socklen_t){ sizeof(s) }), ENOPROTOOPT);
+	must_be(get_int(s, SOL_SOCKET, SO_PROTOCOL), e2e.protocol);
 	talk(c, s);
 	must_be(delta("accepts"), 1);
 	must_fail(accept(l, NULL, NULL), EAGAIN);
@@ -548,27 +548,52 @@ static void disabled(void)
 	must_be(delta("fallback_disabled"), 4);
 }
 
-/* What was set before holds after. */
-static void settings(void)
+static const struct setting { int level, name, value; } every_setting[] = {
+	{ SOL_SOCKET, SO_KEEPALIVE, 1 }, { SOL_SOCKET, SO_SNDBUF, 100000 },
+	{ SOL_SOCKET, SO_RCVBUF, 50000 }, { SOL_SOCKET, SO_RCVLOWAT, 10 },
+	{ SOL_TCP, TCP_NODELAY, 1 }, { SOL_TCP, TCP_KEEPIDLE, 77 },
+	{ SOL_TCP, TCP_KEEPCNT, 3 },
+};
+
+static const struct setting ip_settings[] = {
+	{ SOL_IP, IP_TTL, 33 }, { SOL_IP, IP_FREEBIND, 1 }, { SOL_IP, IP_PKTINFO, 1 },
+	{ SOL_IP, IP_MTU_DISCOVER, IP_PMTUDISC_DONT },
+};
+
+static const struct setting ipv6_settings[] = {
+	{ SOL_IPV6, IPV6_UNICAST_HOPS, 33 }, { SOL_IPV6, IPV6_RECVTCLASS, 1 },
+	{ SOL_IPV6, IPV6_MTU_DISCOVER, IPV6_PMTUDISC_DONT }, { SOL_IP, IP_FREEBIND, 1 },
+};
+
+static void kept(const struct setting *set, size_t n, int l)
 {
-	static const struct { int level, name, value; } set[] = {
-		{ SOL_SOCKET, SO_KEEPALIVE, 1 }, { SOL_SOCKET, SO_SNDBUF, 100000 },
-		{ SOL_SOCKET, SO_RCVBUF, 50000 }, { SOL_SOCKET, SO_RCVLOWAT, 10 },
-		{ SOL_TCP, TCP_NODELAY, 1 }, { SOL_TCP, TCP_KEEPIDLE, 77 },
-		{ SOL_TCP, TCP_KEEPCNT, 3 },
-	};
-	int l = tcp_listener(), c = falling(), was[ARRAY_SIZE(set)];
+	int c = falling(), was[n];
 	size_t i;
 
-	for (i = 0; i < ARRAY_SIZE(set); i++) {
+	for (i = 0; i < n; i++) {
 		set_int(c, set[i].level, set[i].name, set[i].value);
 		was[i] = get_int(c, set[i].level, set[i].name);
 	}
 	set_timeout(c, SO_RCVTIMEO, 10);
 	must(connect_to(c, l));
-	for (i = 0; i < ARRAY_SIZE(set); i++)
+	must_be(why(c), EXS_FELL_BACK_REFUSED);
+	for (i = 0; i < n; i++)
 		must_be(get_int(c, set[i].level, set[i].name), was[i]);
 	must_fail(recv(c, &i, 1, 0), EAGAIN);
+	close(c);
+}
+
+/* What was set before holds after. */
+static void settings(void)
+{
+	int l = tcp_listener(), c = falling();
+
+	kept(every_setting, ARRAY_SIZE(every_setting), l);
+	if (e2e.family == AF_INET)
+		kept(ip_settings, ARRAY_SIZE(ip_settings), l);
+	if (e2e.family == AF_INET6)
+		kept(ipv6_settings, ARRAY_SIZE(ipv6_settings), l);
+	must(connect_to(c, l));
 	must_fail(setsockopt(c, SOL_TCP, TCP_ULP, "tls", 4), ENOPROTOOPT);
 	must_fail(setsockopt(c, SOL_EXS, EXS_SO_FALLBACK, &l, sizeof(l)), EINVAL);
 }
