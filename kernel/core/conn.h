@@ -153,6 +153,7 @@ struct exs_xfer {
  *	without the lock, too, as are @state and @end_err
  * @state: moves forward only
  * @socktype: enum exs_wire_socktype
+ * @tos: IP_TOS or IPV6_TCLASS when it began to connect
  * @bound_dev_if: SO_BINDTODEVICE when it began to connect, or 0
  * @falls_back: if it does not come up TCP takes over; set before it is used
  * @local: own address
@@ -177,6 +178,7 @@ struct exs_conn {
 	struct exs_user *user;
 	enum exs_conn_state state;
 	u8 socktype;
+	u8 tos;
 	int bound_dev_if;
 	u32 mss;
 	bool falls_back;

@@ -284,6 +284,7 @@ static struct exs_conn *exs_connect_make(struct exs_sock *xs,
 		conn->local = xs->local;
 	conn->peer = *addr;
 	conn->bound_dev_if = READ_ONCE(xs->sk.sk_bound_dev_if);
+	conn->tos = exs_inet_tos(&xs->sk, addr->ss_family);
 	conn->falls_back = exs_may_fall_back(xs);
 	err = exs_limit_charge(EXS_LIMIT_CONNS, 1, &conn->user);
 	if (!err)

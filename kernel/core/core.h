@@ -39,6 +39,8 @@ int exs_inet_getsockopt(struct sock *sk, int level, int name, char __user *val,
 			int __user *len);
 /* TCP's sock @to gets what was set. Sleeps; no lock of @to's. */
 void exs_inet_give(const struct exs_sock *xs, struct sock *to);
+/* IP_TOS or IPV6_TCLASS, as a peer of @family sees it. Any context. */
+u8 exs_inet_tos(const struct sock *sk, int family);
 /* @child, accepted from @sk, was allocated in its family. */
 void exs_inet_clone(struct sock *child, const struct sock *sk);
 /* The socket is about to go. */

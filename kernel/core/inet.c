@@ -56,6 +56,11 @@ static struct ipv6_pinfo *exs_inet6_pinfo(const struct sock *sk)
 	return &container_of(exs_sk(sk), struct exs_sock6, xs)->np;
 }
 
+static u8 exs_inet6_tclass(const struct sock *sk)
+{
+	return READ_ONCE(exs_inet6_pinfo(sk)->tclass);
+}
+
 static void exs_inet6_clone(struct sock *child, const struct sock *sk)
 {
 	*exs_inet6_pinfo(child) = *exs_inet6_pinfo(sk);
@@ -81,6 +86,11 @@ static int exs_inet6_register(void)
 
 static void exs_inet6_unregister(void)
 {
+}
+
+static u8 exs_inet6_tclass(const struct sock *sk)
+{
+	return 0;
 }
 
 static void exs_inet6_clone(struct sock *child, const struct sock *sk)
@@ -109,7 +119,7 @@ static const struct { int level, name; } exs_inet_options[EXS_INET_KEPT] = {
 	{ SOL_IP, IP_TTL }, { SOL_IP, IP_MTU_DISCOVER }, { SOL_IP, IP_FREEBIND },
 	{ SOL_IP, IP_BIND_ADDRESS_NO_PORT }, { SOL_IP, IP_RECVERR }, { SOL_IP, IP_PKTINFO },
 	{ SOL_IP, IP_RECVTTL }, { SOL_IP, IP_RECVOPTS }, { SOL_IP, IP_RETOPTS },
-	{ SOL_IP, IP_RECVTOS },
+	{ SOL_IP, IP_RECVTOS }, { SOL_IP, IP_TOS }, { SOL_IPV6, IPV6_TCLASS },
 	{ SOL_IPV6, IPV6_UNICAST_HOPS }, { SOL_IPV6, IPV6_MTU_DISCOVER },
 	{ SOL_IPV6, IPV6_RECVERR }, { SOL_IPV6, IPV6_RECVPKTINFO },
 	{ SOL_IPV6, IPV6_RECVHOPLIMIT }, { SOL_IPV6, IPV6_RECVTCLASS },
@@ -181,6 +191,13 @@ void exs_inet_give(const struct exs_sock *xs, struct sock *to)
 		to->sk_prot->setsockopt(to, exs_inet_options[i].level, exs_inet_options[i].name,
 					KERNEL_SOCKPTR(&value), sizeof(value));
 	}
+}
+
+u8 exs_inet_tos(const struct sock *sk, int family)
+{
+	if (sk->sk_family == exs_family)
+		return 0;
+	return family == AF_INET6 ? exs_inet6_tclass(sk) : READ_ONCE(inet_sk(sk)->tos);
 }
 
 int exs_inet_getsockopt(struct sock *sk, int level, int name, char __user *val,

@@ -66,7 +66,7 @@ enum exs_kept_option {
 };
 
 /* How many options of IP and IPv6 a socket has. */
-#define EXS_INET_KEPT	18
+#define EXS_INET_KEPT	20
 
 /**
  * struct exs_sock - an AF_EXS socket

@@ -41,11 +41,16 @@ static bool exs_is_timeout(int level, int name)
 
 /*
  * The socket layer takes SO_MARK and SO_PRIORITY without asking. The devices' packets have
- * neither, so whoever relies on them is told before there are any.
+ * neither, so whoever relies on them is told before there are any. The priority that comes
+ * with IP_TOS is the device's, too.
  */
 int exs_sock_check_promises(const struct sock *sk)
 {
-	return READ_ONCE(sk->sk_mark) || READ_ONCE(sk->sk_priority) ? -EOPNOTSUPP : 0;
+	u32 priority = READ_ONCE(sk->sk_priority);
+
+	if (priority && priority == rt_tos2priority(exs_inet_tos(sk, AF_INET)))
+		priority = 0;
+	return READ_ONCE(sk->sk_mark) || priority ? -EOPNOTSUPP : 0;
 }
 
 /*

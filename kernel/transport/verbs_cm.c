@@ -163,13 +163,18 @@ static void exs_verbs_param(struct exs_verbs_ep *v, struct rdma_conn_param *para
 	};
 }
 
-/* With SO_BINDTODEVICE the CM looks for a route by that interface. */
+/*
+ * With SO_BINDTODEVICE the CM looks for a route by that interface. The peer's packets have
+ * the same service type: that is in the request.
+ */
 static int exs_verbs_resolve(struct exs_verbs_ep *v, unsigned int ms)
 {
 	int bound = v->ep.conn->bound_dev_if;
 
 	if (bound && !v->id->device)
 		v->id->route.addr.dev_addr.bound_dev_if = bound;
+	if (v->ep.conn->tos)
+		rdma_set_service_type(v->id, v->ep.conn->tos);
 	return rdma_resolve_addr(v->id, NULL, (struct sockaddr *)&v->ep.conn->peer,
 				 min_t(unsigned int, ms, EXS_VERBS_ADDR_MS));
 }

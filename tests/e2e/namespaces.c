@@ -7,6 +7,9 @@
 #include "lib/async.h"
 
 #include <fcntl.h>
+#include <linux/if_ether.h>
+#include <linux/if_packet.h>
+#include <poll.h>
 #include <sched.h>
 #include <unistd.h>
 
@@ -200,6 +203,70 @@ static void devices(void)
 	must(listen(other, 4));
 }
 
+#define ROCE_PORT	4791
+
+/* Whether it is a packet of a queue pair's data, with this service type. */
+static bool is_typed(const unsigned char *p, size_t len, int tos)
+{
+	bool v6 = p[0] >> 4 == 6;
+	size_t udp = v6 ? 40 : 20;
+	int type = v6 ? (p[0] & 15) << 4 | p[1] >> 4 : p[1];
+
+	if (len < udp + 20 || p[v6 ? 6 : 9] != IPPROTO_UDP)
+		return false;
+	if ((p[udp + 2] << 8 | p[udp + 3]) != ROCE_PORT)
+		return false;
+	p += udp + 8;
+	return type == tos && (p[5] << 16 | p[6] << 8 | p[7]) != 1;
+}
+
+static void must_see_typed(int fd, bool outgoing, int tos)
+{
+	unsigned char packet[128];
+	struct sockaddr_ll from;
+	socklen_t len;
+	ssize_t n;
+
+	do {
+		wait_io(fd, POLLIN);
+		len = sizeof(from);
+		n = must(recvfrom(fd, packet, sizeof(packet), 0, (void *)&from, &len));
+	} while ((from.sll_pkttype == PACKET_OUTGOING) != outgoing ||
+		 !is_typed(packet, n, tos));
+}
+
+/* IP_TOS and IPV6_TCLASS are those of the packets, both ways. */
+static void service_type_of(int domain, int level, int name)
+{
+	const int tos = 0x28;
+	union address to;
+	int c, fd, wire;
+
+	e2e.family = e2e.domain = domain;
+	e2e.protocol = EXS_PROTOCOL_DEFAULT;
+	fd = listener(1);
+	to = name_of(fd);
+	c = socket_on(CLIENT);
+	wire = must(socket(AF_PACKET, SOCK_DGRAM | SOCK_CLOEXEC, htons(ETH_P_ALL)));
+	set_int(c, level, name, tos);
+	must(connect(c, &to.sa, address_len(&to)));
+	fd = must(accept(fd, NULL, NULL));
+	send_all(c, 1, 0, 1000);
+	recv_all(fd, 1, 0, 1000);
+	must_see_typed(wire, true, tos);
+	send_all(fd, 1, 0, 1000);
+	recv_all(c, 1, 0, 1000);
+	must_see_typed(wire, false, tos);
+}
+
+static void service_type(void)
+{
+	service_type_of(AF_INET, SOL_IP, IP_TOS);
+	e2e.address[CLIENT] = "fd79::1";
+	e2e.address[SERVER] = "fd79::2";
+	service_type_of(AF_INET6, SOL_IPV6, IPV6_TCLASS);
+}
+
 static const struct e2e_case cases[] = {
 	{ "counters", counters, .on = ON_BOTH, .before = open_places },
 	{ "operations", operations, .on = ON_BOTH, .before = open_places },
@@ -207,6 +274,7 @@ static const struct e2e_case cases[] = {
 	{ "switched_off", switched_off, .on = ON_STREAM, .before = open_places },
 	{ "caps", caps, .on = ON_STREAM, .before = open_places },
 	{ "devices", devices, .on = ON_BOTH, .before = open_places },
+	{ "service_type", service_type, .on = ON_STREAM },
 	{}
 };
 

@@ -721,13 +721,6 @@ static const struct state option_states[] = {
 #define LINES	8
 
 static const struct { const char *why, *cases[LINES]; } differences[] = {
-	{ "IP_TOS, IPV6_TCLASS: not there", {
-	  "IP_TOS/connected IP_TOS/fresh IP_TOS/inherited_listening IP_TOS/listening",
-	  "IP_TOS/shapes_fresh",
-	  "IPV6_TCLASS/connected@inet6 IPV6_TCLASS/fresh@inet6",
-	  "IPV6_TCLASS/inherited_listening@inet6 IPV6_TCLASS/listening@inet6",
-	  "IPV6_TCLASS/shapes_fresh@inet6",
-	} },
 	{ "IP_MINTTL: a filter of packets that nothing here would apply", {
 	  "IP_MINTTL/connected IP_MINTTL/fresh IP_MINTTL/inherited_listening",
 	  "IP_MINTTL/listening IP_MINTTL/shapes_fresh",
