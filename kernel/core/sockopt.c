@@ -11,6 +11,7 @@
 #include <linux/sockptr.h>
 #include <linux/tcp.h>
 #include <linux/uaccess.h>
+#include <net/route.h>
 
 #include "core.h"
 #include "fallback.h"
