@@ -58,8 +58,8 @@ static int accept_if_any(int fd, exs_acceptaddr_t *addr, int flags)
 }
 
 /*
- * Undo the claim, drop the connection, or wait for another. If that fails, it is
- * over already. Return: whether it did not.
+ * Undo the claim, drop the connection, wait for another, or have the event dequeued
+ * once more. If that fails, it is over already. Return: whether it did not.
  */
 static bool give_back(int q, const exs_event_t *ev, uint32_t how)
 {
@@ -78,11 +78,6 @@ static bool give_back(int q, const exs_event_t *ev, uint32_t how)
 	return !ret;
 }
 
-void exs_claim_drop(int q, const exs_event_t *ev)
-{
-	give_back(q, ev, EXS_CLAIM_DROP);
-}
-
 /*
  * The process, or the system, is short of something, or the kernel was
  * interrupted: worth another try.
@@ -96,7 +91,7 @@ static bool try_later(int err)
 /* An ordinary listener's. Return: a descriptor, -1 and errno, or GONE. */
 #define GONE	(-2)
 
-static int take_offer(int q, exs_event_t *ev, int listener)
+static int take_offer(int q, exs_event_t *ev, int listener, bool must)
 {
 	int fd = accept_if_any(listener, ev->exs_evt_union.exs_evt_accept.exs_evt_addr,
 			       arg_flags(exs_event_arg(ev)));
@@ -104,16 +99,16 @@ static int take_offer(int q, exs_event_t *ev, int listener)
 	if (fd >= 0) {
 		give_back(q, ev, EXS_CLAIM_DROP);
 	} else if (errno == EAGAIN) {
-		if (give_back(q, ev, EXS_CLAIM_AGAIN))
+		if (!must && give_back(q, ev, EXS_CLAIM_AGAIN))
 			return GONE;
-		errno = ECONNABORTED;	/* no listener any more: nothing to wait for */
+		errno = ECONNABORTED;	/* or there is no listener to wait on */
 	}
 	if (fd < 0 && !try_later(errno))
 		ev->exs_evt_errno = errno;
 	return fd;
 }
 
-static int claim(int q, exs_event_t *ev)
+static int claim(int q, exs_event_t *ev, bool must)
 {
 	struct exs_ioc_claim c = {
 		.size = sizeof(c),
@@ -124,7 +119,7 @@ static int claim(int q, exs_event_t *ev)
 	int err;
 
 	if (!fd && c.flags & EXS_CLAIM_PLAIN) {
-		fd = take_offer(q, ev, c.fd);
+		fd = take_offer(q, ev, c.fd, must);
 	} else if (!fd) {
 		fd = accept_into(c.fd,
 				 ev->exs_evt_union.exs_evt_accept.exs_evt_addr,
@@ -139,19 +134,31 @@ static int claim(int q, exs_event_t *ev)
 	return fd;
 }
 
-int exs_claim_accept(int q, exs_event_t *ev)
+/* What the event says of an accept that failed. */
+static int accept_error(int err)
 {
-	int fd = claim(q, ev);
+	return err == EFAULT || try_later(err) ? err : ECONNABORTED;
+}
 
+int exs_claim_accept(int q, exs_event_t *ev, bool must)
+{
+	int fd;
+
+	do {
+		fd = claim(q, ev, must);
+	} while (fd == -1 && errno == EINTR && must);
 	if (fd == GONE)
 		return 0;
-	if (fd < 0 && try_later(errno))
-		return -1;
+	if (fd < 0 && !must && try_later(errno)) {
+		if (give_back(q, ev, EXS_CLAIM_BACK))
+			return -1;
+		errno = ECONNABORTED;
+	}
 	ev->exs_evt_union.exs_evt_accept.exs_evt_newfd = fd;
 	if (fd < 0) {
 		if (!ev->exs_evt_errno)
-			ev->exs_evt_errno = errno == EFAULT ? EFAULT : ECONNABORTED;
-		exs_claim_drop(q, ev);
+			ev->exs_evt_errno = accept_error(errno);
+		give_back(q, ev, EXS_CLAIM_DROP);
 	}
 	exs_event_set_token(ev, 0);
 	exs_event_set_arg(ev, 0);

@@ -8,6 +8,7 @@
 #include <errno.h>
 #include <limits.h>
 #include <pthread.h>
+#include <stdlib.h>
 #include <sys/eventfd.h>
 #include <sys/ioctl.h>
 #include <time.h>
@@ -35,12 +36,10 @@ struct request {
 	int64_t deadline;	/* CLOCK_MONOTONIC; 0: nobody looked yet      */
 };
 
-/* What takes more than copying: descriptors for accepted connections. */
-struct taker {
-	const struct request *r;
-	const struct exs_map *map;
-	unsigned long done;
-	int reserve;		/* a descriptor held in advance, or -1 */
+/* Descriptors for accepted connections, held in advance. */
+struct reserve {
+	int *fds;
+	unsigned long n;
 };
 
 static int64_t now_ns(void)
@@ -51,36 +50,63 @@ static int64_t now_ns(void)
 	return ts.tv_sec * NSEC_PER_SEC + ts.tv_nsec;
 }
 
-/* The first event goes back where the next call finds it. */
-static int keep_event(struct taker *t, exs_event_t *ev)
+/* Return: 0; or -1 and errno: fewer than @n, or none. */
+static int reserve_grow(struct reserve *s, unsigned long n)
 {
-	int err = errno;
+	int *fds = realloc(s->fds, n * sizeof(*fds));
 
-	if (!exs_pending_put(t->map->id, ev)) {
-		errno = err;
+	if (!fds)
 		return -1;
+	for (s->fds = fds; s->n < n; s->n++) {
+		fds[s->n] = eventfd(0, EFD_CLOEXEC);
+		if (fds[s->n] < 0)
+			return -1;
 	}
-	exs_claim_drop(t->r->queue, ev);
-	ev->exs_evt_errno = err;	/* no memory even for that */
-	exs_event_set_token(ev, 0);
-	exs_event_set_arg(ev, 0);
-	t->done++;
 	return 0;
 }
 
-static int give_descriptor(struct taker *t)
+static void reserve_release(struct reserve *s)
 {
-	exs_event_t *ev = &t->r->vec[t->done];
-	int n;
+	int err = errno;
 
-	if (t->reserve >= 0)
-		close(t->reserve);
-	t->reserve = -1;
-	n = exs_claim_accept(t->r->queue, ev);
+	while (s->n)
+		close(s->fds[--s->n]);
+	free(s->fds);
+	errno = err;
+}
+
+static long take_at_once(const struct request *r, const struct exs_map *map,
+			 unsigned long done, unsigned long descriptors,
+			 unsigned long *tokens)
+{
+	unsigned long min = done || r->expired ? 1 : r->need;
+	long n = exs_ring_take(&map->view, r->vec + done, min, r->max - done,
+			       descriptors, tokens);
+
 	if (n < 0)
-		return keep_event(t, ev);
-	t->done += n;
-	return 0;
+		errno = EIO;
+	return n;
+}
+
+/*
+ * Up to the first accepted connection for which there is no descriptor; if all were
+ * asked for, nothing unless there is one for each. Return: how many, or -1 and errno.
+ */
+static long take_reserved(const struct request *r, const struct exs_map *map,
+			  unsigned long done, unsigned long tokens, struct reserve *s)
+{
+	int short_of = 0;
+	long n;
+
+	do {
+		if (reserve_grow(s, tokens))
+			short_of = errno;
+		n = take_at_once(r, map, done, s->n, &tokens);
+	} while (!n && tokens > s->n && !short_of);
+	if (n || tokens <= s->n)
+		return n;	/* 0: others were quicker */
+	errno = short_of;
+	return -1;
 }
 
 static bool has_token(const exs_event_t *ev)
@@ -88,65 +114,60 @@ static bool has_token(const exs_event_t *ev)
 	return ev->exs_evt_type == EXS_EVT_ACCEPT && exs_event_token(ev);
 }
 
-static int take_pending(struct taker *t)
-{
-	while (t->done < t->r->max &&
-	       exs_pending_get(t->map->id, &t->r->vec[t->done]))
-		if (!has_token(&t->r->vec[t->done]))
-			t->done++;
-		else if (give_descriptor(t))
-			return -1;
-	return 0;
-}
-
 /*
- * Up to the first accepted connection, and that one only if there is a
- * descriptor for it: if not, it stays in the ring. 1: go on; 0: no more.
+ * Descriptors for what was taken, @n events from @done on. An accept whose connection is
+ * gone goes on, or its event back into the queue, unless that would make too few of those
+ * that were all asked for. Return: how many events there are now, or -1 and errno if none.
  */
-static int take_step(struct taker *t)
+static long open_connections(const struct request *r, unsigned long done, long n,
+			     struct reserve *s)
 {
-	bool token;
-	long n = exs_ring_take(&t->map->view, t->r->vec + t->done, 1,
-			       t->r->max - t->done, t->reserve >= 0, &token);
+	bool must = r->all && !r->expired && n > 1;
+	exs_event_t *ev = r->vec + done, *end = ev + n;
+	int short_of = 0, ret;
 
-	if (n < 0) {
-		errno = EIO;
-		return -1;
+	for (; ev < end; ev++) {
+		if (has_token(ev)) {
+			close(s->fds[--s->n]);
+			ret = exs_claim_accept(r->queue, ev, must);
+			if (ret < 0)
+				short_of = errno;
+			if (ret <= 0)
+				continue;
+		}
+		if (ev != r->vec + done)
+			r->vec[done] = *ev;
+		done++;
 	}
-	if (n == 0 && token) {
-		t->reserve = eventfd(0, EFD_CLOEXEC);
-		return t->reserve < 0 ? -1 : 1;
-	}
-	t->done += n;
-	if (n > 0 && token && t->reserve >= 0) {
-		t->done--;
-		return give_descriptor(t) ? -1 : 1;
-	}
-	return n > 0 || token;
+	if (done || !short_of)
+		return done;
+	errno = short_of;
+	return -1;
 }
 
 /* close(2) and accept4(2) are cancellation points. */
-static int take_slowly(struct taker *t)
+static long take_slowly(const struct request *r, const struct exs_map *map,
+			unsigned long done, unsigned long tokens)
 {
-	int ret, state;
+	struct reserve s = { NULL, 0 };
+	int state;
+	long n;
 
 	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
-	ret = take_pending(t);
-	while (ret >= 0 && t->done < t->r->max) {
-		ret = take_step(t);
-		if (ret <= 0)
-			break;
-	}
-	if (t->reserve >= 0)
-		close(t->reserve);
+	n = take_reserved(r, map, done, tokens, &s);
+	if (n > 0)
+		n = open_connections(r, done, n, &s);
+	else if (done)
+		n = done;
+	reserve_release(&s);
 	pthread_setcancelstate(state, NULL);
-	return ret < 0 ? -1 : 0;
+	return n;
 }
 
 /* They are this thread's now. Return: @n. */
-static int given_out(const exs_event_t *vec, int n)
+static int given_out(const exs_event_t *vec, long n)
 {
-	int i;
+	long i;
 
 	for (i = 0; i < n; i++)
 		if (vec[i].exs_evt_type == EXS_EVT_POLL)
@@ -154,41 +175,15 @@ static int given_out(const exs_event_t *vec, int n)
 	return n;
 }
 
-/*
- * All or none were asked for, and an accept went on, or had no descriptor: what was
- * taken goes back, in its order. Without the memory for that some are given out.
- */
-static void put_back(struct taker *t)
-{
-	while (t->done && !exs_pending_put(t->map->id, &t->r->vec[t->done - 1]))
-		t->done--;
-}
-
 /* Return: events taken, or -1 and errno if there is an error and no event. */
 static int take(const struct request *r, const struct exs_map *map)
 {
-	struct taker t = { .r = r, .map = map, .reserve = -1 };
-	int ret, err;
+	unsigned long tokens;
+	long n = take_at_once(r, map, 0, 0, &tokens);
 
-	if (!exs_pending_count(map->id)) {
-		unsigned long min = r->expired ? 1 : r->need;
-		bool token;
-		long n = exs_ring_take(&map->view, r->vec, min, r->max, false,
-				       &token);
-
-		if (n >= 0 && !token)
-			return given_out(r->vec, n);
-		if (n > 0)
-			t.done = n;
-	}
-	ret = take_slowly(&t);
-	err = errno;
-	if (r->all && !r->expired && t.done < r->need)
-		put_back(&t);
-	if (t.done)
-		return given_out(r->vec, t.done);
-	errno = err;
-	return ret;
+	if (n >= 0 && tokens)
+		n = take_slowly(r, map, n, tokens);
+	return given_out(r->vec, n);
 }
 
 /*
@@ -268,16 +263,14 @@ static int look(const struct request *r, const struct exs_map *map,
 		unsigned long *missing)
 {
 	long there = exs_ring_count(&map->view);
-	unsigned long have;
 
 	if (there < 0 || (r->all && r->need > (uint64_t)map->view.mask + 1)) {
 		errno = there < 0 ? EIO : EINVAL;
 		return -1;
 	}
-	have = there + exs_pending_count(map->id);
-	if (have >= r->need || r->expired)
+	if ((unsigned long)there >= r->need || r->expired)
 		return take(r, map);
-	*missing = r->need - have + there;
+	*missing = r->need;
 	return 0;
 }
 

@@ -10,7 +10,6 @@
  *   arg.c       how the caller's structure is found again from an entry
  *   accept.c    starts an accept, and turns its entry into a descriptor
  *   poll.c      starts a poll, and says in the end who is ready
- *   pending.c   accept events that were taken when descriptors ran out
  *   submit.c    hands operations to the kernel, one or many
  *   queue.c     create, delete, attributes
  *   eventfd.c   an attribute that the library has to make itself
@@ -90,13 +89,10 @@ EXS_HIDDEN int exs_get_signal(int q, exs_signal_t *s);
 
 /*
  * accept.c: an entry that carries a token becomes an event with a descriptor.
- * Return: 1; 0: it is none, its operation goes on; or -1 and EMFILE, ENFILE,
- * ENOMEM, ENOBUFS, EAGAIN, EINTR: the token is still good.
+ * Return: 1. Unless it @must become one, also 0: its operation goes on; or -1 and
+ * EMFILE, ENFILE, ENOMEM, ENOBUFS, EAGAIN, EINTR: it is in the queue again.
  */
-EXS_HIDDEN int exs_claim_accept(int q, exs_event_t *ev);
-
-/* Nobody will claim it any more. Leaves errno. */
-EXS_HIDDEN void exs_claim_drop(int q, const exs_event_t *ev);
+EXS_HIDDEN int exs_claim_accept(int q, exs_event_t *ev, bool must);
 
 /* What an accept has to carry through the kernel. 0, or -1 and errno. */
 EXS_HIDDEN int exs_accept_arg(const exs_acceptaddr_t *addr, int flags,
@@ -165,12 +161,5 @@ static inline void exs_event_set_arg(exs_event_t *ev, uint64_t arg)
 {
 	ev->exs_evt_union.exs_evt_reserved[3] = arg;
 }
-
-/* pending.c */
-EXS_HIDDEN unsigned long exs_pending_count(uint64_t queue_id);
-EXS_HIDDEN int exs_pending_put(uint64_t queue_id, const exs_event_t *ev);
-EXS_HIDDEN bool exs_pending_get(uint64_t queue_id, exs_event_t *ev);
-EXS_HIDDEN void exs_pending_drop(uint64_t queue_id);
-EXS_HIDDEN void exs_pending_forked(void);
 
 #endif

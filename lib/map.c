@@ -155,7 +155,6 @@ static void forked(void)
 	for (i = 0; i < CHUNKS; i++)
 		for (j = 0; chunks[i] && j < CHUNK_SLOTS; j++)
 			forked_slot(&chunks[i][j]);
-	exs_pending_forked();
 	unlock();
 }
 
@@ -351,19 +350,6 @@ int exs_map_close(int fd)
 	ret = close(fd);
 	forget(fd, false);
 	return ret;
-}
-
-bool exs_map_has(uint64_t id)
-{
-	bool has = false;
-	int i, j;
-
-	pthread_mutex_lock(&lock);
-	for (i = 0; i < CHUNKS; i++)
-		for (j = 0; chunks[i] && j < CHUNK_SLOTS; j++)
-			has |= chunks[i][j].map && chunks[i][j].map->id == id;
-	pthread_mutex_unlock(&lock);
-	return has;
 }
 
 static void sweep_slot(struct exs_slot *slot, int fd)

@@ -36,9 +36,6 @@ EXS_HIDDEN void exs_map_unpin(const struct exs_pin *pin);
 /* Forget the mapping of @fd and close it. */
 EXS_HIDDEN int exs_map_close(int fd);
 
-/* Whether any descriptor is known as one of the queue @id. */
-EXS_HIDDEN bool exs_map_has(uint64_t id);
-
 /* Forget the mappings of descriptors that were closed with close(2). */
 EXS_HIDDEN void exs_map_sweep(void);
 

@@ -64,9 +64,6 @@ int exs_qdelete(exs_qhandle_t queue)
 		return -1;
 	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
 	ret = exs_map_close(queue);
-	/* A duplicate may still be used. */
-	if (exs_pending_count(id) && !exs_map_has(id))
-		exs_pending_drop(id);
 	pthread_setcancelstate(state, NULL);
 	return ret;
 }

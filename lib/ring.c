@@ -104,24 +104,24 @@ static void fill_event(exs_event_t *ev, const struct exs_cqe *cqe)
 		ev->exs_evt_union.exs_evt_xfer.exs_evt_length = cqe->length;
 }
 
+/* Up to the first token above @may; *@tokens: how many there are among all @n. */
 static unsigned long copy_entries(const struct exs_ring_view *v, uint64_t head,
 				  unsigned long n, exs_event_t *vec,
-				  bool may_token, bool *token)
+				  unsigned long may, unsigned long *tokens)
 {
 	struct exs_cqe cqe;
-	unsigned long i;
+	unsigned long i, taken = 0;
 
-	*token = false;
+	*tokens = 0;
 	for (i = 0; i < n; i++) {
 		read_entry(v, head + i, &cqe);
-		*token = cqe.type == EXS_OP_ACCEPT && cqe.token;
-		if (*token && !may_token)
-			return i;
+		*tokens += cqe.type == EXS_OP_ACCEPT && cqe.token;
+		if (*tokens > may)
+			continue;
 		fill_event(&vec[i], &cqe);
-		if (*token)
-			return i + 1;
+		taken++;
 	}
-	return n;
+	return taken;
 }
 
 /*
@@ -144,22 +144,24 @@ static void deliver(const exs_event_t *vec, unsigned long n)
 }
 
 long exs_ring_take(const struct exs_ring_view *v, exs_event_t *vec,
-		   unsigned long min, unsigned long max, bool may_token,
-		   bool *token)
+		   unsigned long min, unsigned long max, unsigned long may,
+		   unsigned long *tokens)
 {
 	for (;;) {
 		uint64_t head;
 		long avail = ring_avail(v, &head);
 		unsigned long n;
 
-		*token = false;
+		*tokens = 0;
 		if (avail < 0)
 			return -1;
 		if (!max || (unsigned long)avail < min)
 			return 0;
 		n = (unsigned long)avail < max ? (unsigned long)avail : max;
-		n = copy_entries(v, head, n, vec, may_token, token);
-		/* Also with n == 0: the head tells whether @token is true. */
+		n = copy_entries(v, head, n, vec, may, tokens);
+		if (n < min)
+			n = 0;
+		/* Also with n == 0: the head tells whether @tokens is true. */
 		if (__atomic_compare_exchange_n((uint64_t *)&v->head->head,
 						&head, head + n,
 						false, __ATOMIC_ACQ_REL,

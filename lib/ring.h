@@ -30,15 +30,15 @@ struct exs_ring_view {
 };
 
 /*
- * Take at most @max entries, none if @min are not there, in order, ending after
- * the first that carries a token if @may_token, before it otherwise (*@token says
- * that one is next), and write the results of those taken to the program's
- * structures.
+ * Take at most @max entries, in order, up to the first that carries one token more
+ * than @may, none if those are fewer than @min, and write their results to the
+ * program's structures. *@tokens: how many there are among the first @max, those
+ * that were not taken for it too.
  * Return: how many were taken; -1: the head is nonsense (somebody wrote on it).
  */
 EXS_HIDDEN long exs_ring_take(const struct exs_ring_view *v, exs_event_t *vec,
 			      unsigned long min, unsigned long max,
-			      bool may_token, bool *token);
+			      unsigned long may, unsigned long *tokens);
 
 /* How many are there; -1 as above. */
 EXS_HIDDEN long exs_ring_count(const struct exs_ring_view *v);

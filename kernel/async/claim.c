@@ -13,11 +13,13 @@
  *                                ^                        |        the next sweep
  *                                |________________________|
  *                                 claimed again: unparked
+ *             posted once more <-- READ, CLAIMED: put back
  *
  * accept4(2) may fail (EMFILE, a security module, a thread that is killed), so
  * the token stays until the connection was accepted, and may be claimed again,
  * from any thread. A thread that failed undoes its claim, for it can have only
- * one at a listener, or drops the connection. An unclaimed token holds a slot:
+ * one at a listener, has the event posted once more, so that any thread of any process
+ * may dequeue it, or drops the connection. An unclaimed token holds a slot:
  * as long as its entry is unread that is the entry's own, afterwards a
  * reservation. A claimed one holds none; their number is bounded.
  *
@@ -404,6 +406,27 @@ static int exs_offer_again(struct exs_queue *q, struct exs_op *op)
 	return err;
 }
 
+/* Its event is in the ring once more, in the slot that the token had. */
+static int exs_token_put_back(struct exs_queue *q, struct exs_op *op)
+{
+	struct exs_cqe cqe = exs_op_cqe(op, 0, 0, op->conn.token);
+	int err = 0;
+
+	spin_lock(&q->lock);
+	if (op->conn.token_state == EXS_TOKEN_UNREAD)
+		err = -EBUSY;
+	else if (op->conn.token_state != EXS_TOKEN_READ)
+		err = -ENOENT;
+	if (!err) {
+		op->conn.token_state = EXS_TOKEN_NONE;
+		exs_queue_post_token(q, op, &cqe);
+	}
+	spin_unlock(&q->lock);
+	if (!err)
+		exs_queue_notify(q);
+	return err;
+}
+
 static int exs_claim(struct exs_queue *q, struct exs_op *op,
 		     struct exs_ioc_claim *c, void __user *arg)
 {
@@ -417,6 +440,8 @@ static int exs_claim(struct exs_queue *q, struct exs_op *op,
 		exs_token_abort(q, op);
 		return 0;
 	}
+	if (c->flags == EXS_CLAIM_BACK)
+		return exs_token_put_back(q, op);
 	if (c->flags == EXS_CLAIM_AGAIN)
 		return exs_token_is_offer(op) ? exs_offer_again(q, op) : -EINVAL;
 	err = exs_token_claim(q, op, c, arg);
@@ -428,8 +453,9 @@ static int exs_claim(struct exs_queue *q, struct exs_op *op,
 /* One of them, or none. */
 static bool exs_claim_flags_ok(u32 flags)
 {
-	return !flags || flags == EXS_CLAIM_UNDO || flags == EXS_CLAIM_DROP ||
-	       flags == EXS_CLAIM_AGAIN;
+	const u32 all = EXS_CLAIM_UNDO | EXS_CLAIM_DROP | EXS_CLAIM_AGAIN | EXS_CLAIM_BACK;
+
+	return !(flags & ~all) && !(flags & (flags - 1));
 }
 
 int exs_queue_claim(struct exs_queue *q, void __user *arg)

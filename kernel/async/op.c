@@ -165,25 +165,31 @@ void exs_op_free(struct exs_op *op)
  * Completion
  */
 
-exs_hot
-bool exs_op_complete(struct exs_op *op, long res, u32 flags, u32 token)
+struct exs_cqe exs_op_cqe(const struct exs_op *op, long res, u32 flags, u32 token)
 {
-	struct exs_cqe cqe = {
+	return (struct exs_cqe) {
 		.handle = op->handle,
+		.length = max(res, 0L),
 		.user_arg = op->arg,
 		.user_tag = op->tag,
 		.token = token,
 		.type = op->opcode,
 		.fd = op->fd,
+		.error = res < 0 ? -res : 0,
 		.flags = flags,
 		.parts = { op->parts[0], op->parts[1] },
 	};
+}
+
+exs_hot
+bool exs_op_complete(struct exs_op *op, long res, u32 flags, u32 token)
+{
+	struct exs_cqe cqe;
 	bool posted;
 
 	if (op->timer)
 		res = exs_timeout_result(op, res);
-	cqe.length = max(res, 0L);
-	cqe.error = res < 0 ? -res : 0;
+	cqe = exs_op_cqe(op, res, flags, token);
 	if (token)
 		refcount_inc(&op->ref);
 	op->def->cleanup(op);

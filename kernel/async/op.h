@@ -262,6 +262,9 @@ static inline void exs_op_put(struct exs_op *op)
 		exs_op_free(op);
 }
 
+/* The entry of one that ended with @res, @flags and @token, as below. */
+struct exs_cqe exs_op_cqe(const struct exs_op *op, long res, u32 flags, u32 token);
+
 /**
  * exs_op_complete() - an operation in flight has ended
  * @op: the reference of in-flight goes along

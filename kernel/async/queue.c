@@ -318,6 +318,14 @@ bool exs_queue_post(struct exs_queue *q, struct exs_op *op, struct exs_cqe *cqe)
 	return true;
 }
 
+void exs_queue_post_token(struct exs_queue *q, struct exs_op *op, const struct exs_cqe *cqe)
+{
+	lockdep_assert_held(&q->lock);
+	exs_token_add(q, op);
+	exs_queue_write(q, cqe);
+	exs_queue_notify_locked(q);
+}
+
 void exs_queue_timed_out(struct exs_queue *q, const struct exs_cqe *cqe)
 {
 	exs_count(q->xn, ops_timed_out, 1);

@@ -201,6 +201,11 @@ void exs_queue_readmit(struct exs_queue *q, struct exs_op *op, struct exs_mm_lin
  */
 bool exs_queue_post(struct exs_queue *q, struct exs_op *op, struct exs_cqe *cqe);
 
+/* The entry of a token that was read, once more, in the token's slot; exs_queue_notify() follows.
+ * q->lock held, q not dead.
+ */
+void exs_queue_post_token(struct exs_queue *q, struct exs_op *op, const struct exs_cqe *cqe);
+
 /* An entry for which there is a slot besides that of its operation, which goes on:
  * exs_queue_notify() follows. q->lock held, q not dead.
  */

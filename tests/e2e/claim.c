@@ -155,6 +155,39 @@ static void one_at_a_time(void)
 	must_fail(accept(fd, NULL, NULL), EAGAIN);
 }
 
+static void take_and_talk(void *arg)
+{
+	const int *q_and_c = arg;
+	exs_event_t ev = event_next(q_and_c[0]);
+
+	event_check(&ev, EXS_EVT_ACCEPT, 1, 0, 0);
+	talk(q_and_c[1], event_newfd(&ev));
+}
+
+/* Posted once more, as often as it takes, in the slot that it has. */
+static void put_back(void)
+{
+	int fd = listener(4), q_and_c[2], i;
+	exs_qhandle_t q = token_queue(fd, 0, 1, &q_and_c[1]);
+	struct exs_ioc_claim a = claim_of(q, fd);
+	struct ring r;
+
+	q_and_c[0] = q;
+	ring_map(q, &r);
+	must_fail(claim(q, a, EXS_CLAIM_BACK), EBUSY);
+	must_fail(claim(q, a, EXS_CLAIM_BACK | EXS_CLAIM_UNDO), EINVAL);
+	for (i = 1; i <= 10; i++) {
+		r.head->head = i;
+		must(claim(q, a, 0));
+		must(claim(q, a, EXS_CLAIM_BACK));
+		must_be(r.ring->tail, i + 1);
+		must_fail(claim(q, a, EXS_CLAIM_BACK), EBUSY);
+	}
+	join(spawn(take_and_talk, q_and_c));
+	must_fail(claim(q, a, EXS_CLAIM_BACK), ENOENT);
+	must_be(queue_attr(q, EXS_ATTR_SUBMITTED), queue_attr(q, EXS_ATTR_POSTED));
+}
+
 struct held_claim { exs_qhandle_t q; struct held_page page; int err; bool over; };
 
 static void *claim_held(void *arg)
@@ -241,6 +274,7 @@ static const struct e2e_case cases[] = {
 	{ "accept_later", accept_later, .on = ON_BOTH },
 	{ "accept_refused", accept_refused, .on = ON_BOTH },
 	{ "one_at_a_time", one_at_a_time, .on = ON_BOTH },
+	{ "put_back", put_back, .on = ON_BOTH },
 	{ "listener_closed_meanwhile", listener_closed_meanwhile, .on = ON_STREAM },
 	{ "listener_not_told", listener_not_told, .on = ON_STREAM },
 	{ "nothing_left", nothing_left, .on = ON_STREAM },

@@ -200,6 +200,7 @@ static void post_accept(int q, int l, exs_acceptaddr_t *addr, uint64_t handle)
 	cqe.handle = handle;
 	cqe.user_arg = fake.sqe.user_arg;
 	cqe.user_tag = fake.sqe.user_tag;
+	fake.claimed = cqe;
 	fake_post(q, &cqe);
 }
 
@@ -263,31 +264,64 @@ static void accept_race_for_descriptor(void)
 	post_accept(q, l, NULL, 2);
 	fake_post_n(q, 3, 1);
 	fake.claim_errno = EMFILE;
+	CHECK(exs_qdequeue(q, ev, 4, NULL) == 1 && ev[0].exs_evt_ahandle == 3);
 	CHECK(exs_qdequeue(q, ev, 4, NULL) == -1 && errno == EMFILE);
-	CHECK(exs_qdequeue(q, ev, 4, NULL) == -1 && errno == EMFILE);
+	CHECK(exs_qdequeue(q, ev, -1, NULL) == -1 && errno == EMFILE);
 	fake.claim_errno = 0;
-	CHECK(exs_qdequeue(q, ev, -2, NULL) == 2);
+	CHECK(exs_qdequeue(q, ev, -1, NULL) == 1);
 	CHECK(ev[0].exs_evt_ahandle == 2);
 	CHECK(ev[0].exs_evt_union.exs_evt_accept.exs_evt_newfd >= 0);
 	CHECK(exs_qdequeue(q, ev, 4, &poll_only) == 0);
 }
 
-/* What waits for a descriptor goes with the queue's last one, not before. */
-static void accept_pending_deleted(void)
+/* Two events, for which this thread sleeps while another fails to take the first. */
+static void *wait_for_two(void *queue)
 {
+	exs_event_t ev[2];
+
+	CHECK(exs_qdequeue(*(int *)queue, ev, -2, NULL) == 2);
+	CHECK(ev[0].exs_evt_ahandle == 2 && ev[1].exs_evt_ahandle == 3);
+	CHECK(ev[0].exs_evt_union.exs_evt_accept.exs_evt_newfd >= 0);
+	return NULL;
+}
+
+static void claim_fails(int err)
+{
+	__atomic_store_n(&fake.claim_errno, err, __ATOMIC_RELAXED);
+}
+
+/* What could not be taken is there for all who share the queue, also those that sleep. */
+static void accept_back_for_others(void)
+{
+	const struct timeval short_time = { 1, 0 };
 	struct sockaddr_in addr;
 	exs_event_t ev;
-	int q = fake_queue(0), l = listener(&addr), q2 = dup(q), q3 = dup(q);
+	int q = fake_queue(0), l = listener(&addr), status;
+	pthread_t thread;
 
+	connect_to(&addr);
+	connect_to(&addr);
+	CHECK(!pthread_create(&thread, NULL, wait_for_two, &q));
+	while (!__atomic_load_n(&fake.waits, __ATOMIC_RELAXED))
+		sched_yield();
+	claim_fails(EMFILE);
 	post_accept(q, l, NULL, 2);
-	fake.claim_errno = EMFILE;
 	CHECK(exs_qdequeue(q, &ev, 1, NULL) == -1 && errno == EMFILE);
-	CHECK(exs_qdequeue(q2, &ev, 1, NULL) == -1 && errno == EMFILE);
-	CHECK(!exs_qdelete(q));
-	CHECK(exs_qdequeue(q2, &ev, 1, NULL) == -1 && errno == EMFILE);
-	CHECK(!exs_qdelete(q2));
-	fake.claim_errno = ENOENT;
-	CHECK(exs_qdequeue(q3, &ev, 1, &poll_only) == 0);
+	claim_fails(0);
+	fake_post_n(q, 3, 1);
+	CHECK(!pthread_join(thread, NULL));
+
+	claim_fails(EMFILE);
+	post_accept(q, l, NULL, 4);
+	CHECK(exs_qdequeue(q, &ev, 1, NULL) == -1 && errno == EMFILE);
+	if (!fork()) {
+		claim_fails(0);
+		CHECK(exs_qdequeue(q, &ev, 1, &short_time) == 1);
+		CHECK(ev.exs_evt_union.exs_evt_accept.exs_evt_newfd >= 0);
+		exit(0);
+	}
+	wait(&status);
+	CHECK(!status);
 }
 
 static void accept_connection_gone(void)
@@ -320,51 +354,57 @@ static void accept_listener_gone(void)
 	CHECK(ev.exs_evt_union.exs_evt_accept.exs_evt_newfd == -1);
 }
 
-/* Another event, once the caller waits for it. */
-static void *post_later(void *queue)
-{
-	while (!__atomic_load_n(&fake.waits, __ATOMIC_RELAXED))
-		sched_yield();
-	fake_post_n(*(int *)queue, 5, 1);
-	return NULL;
-}
-
-/* All were asked for, and the connection of one was gone: the next makes it all. */
+/*
+ * All were asked for, and the connection of one is gone: that says so, as the others are taken. By
+ * itself it goes on.
+ */
 static void accept_all_lost_race(void)
 {
 	struct sockaddr_in addr;
 	exs_event_t ev[2];
 	int q = fake_queue(0), l = listener(&addr);
-	pthread_t thread;
 
 	fake.listener = l;
 	fake_post_n(q, 1, 1);
 	post_accept(q, l, NULL, 2);
-	CHECK(!pthread_create(&thread, NULL, post_later, &q));
 	CHECK(exs_qdequeue(q, ev, -2, NULL) == 2);
-	CHECK(ev[0].exs_evt_ahandle == 1 && ev[1].exs_evt_ahandle == 5);
-	CHECK(!pthread_join(thread, NULL));
+	CHECK(ev[0].exs_evt_ahandle == 1 && ev[1].exs_evt_ahandle == 2);
+	CHECK(ev[1].exs_evt_errno == ECONNABORTED);
+	CHECK(ev[1].exs_evt_union.exs_evt_accept.exs_evt_newfd == -1);
+	post_accept(q, l, NULL, 2);
+	CHECK(exs_qdequeue(q, ev, -1, &poll_only) == 0);
 }
 
-/* All or none: an error takes nothing, and the order stays. */
+/* provokes: exs_accept event EMFILE ENFILE ENOBUFS EAGAIN */
+/* All or none: nothing is taken before there is a descriptor for each of them. */
 static void accept_all_without_descriptor(void)
 {
-	struct timeval short_time = { 0, 1000 };
 	struct sockaddr_in addr;
 	exs_event_t ev[4];
-	int q = fake_queue(0), l = listener(&addr), i;
+	int q = fake_queue(0), l = listener(&addr), last, i;
 
 	connect_to(&addr);
-	fake_post_n(q, 1, 2);
+	last = connect_to(&addr);
+	fake_post_n(q, 1, 1);
+	post_accept(q, l, NULL, 2);
 	post_accept(q, l, NULL, 3);
-	fake.claim_errno = EMFILE;
+	limit_descriptors(last + 2);
 	CHECK(exs_qdequeue(q, ev, -3, NULL) == -1 && errno == EMFILE);
-	CHECK(exs_qdequeue(q, ev, -3, NULL) == -1 && errno == EMFILE);
-	fake.claim_errno = 0;
-	CHECK(exs_qdequeue(q, ev, -4, &short_time) == 3);
+	CHECK(!fake_head(q));
+	limit_descriptors(last + 3);
+	CHECK(exs_qdequeue(q, ev, -3, NULL) == 3);
 	for (i = 0; i < 3; i++)
-		CHECK(ev[i].exs_evt_ahandle == i + 1ULL);
-	CHECK(ev[2].exs_evt_union.exs_evt_accept.exs_evt_newfd >= 0);
+		CHECK(ev[i].exs_evt_ahandle == i + 1ULL && !ev[i].exs_evt_errno);
+	CHECK(ev[2].exs_evt_union.exs_evt_accept.exs_evt_newfd == last + 1);
+
+	/* Another thread gets it first. */
+	limit_descriptors(last + 4);
+	fake_post_n(q, 1, 1);
+	post_accept(q, l, NULL, 2);
+	fake.claim_errno = EMFILE;
+	CHECK(exs_qdequeue(q, ev, -2, NULL) == 2);
+	CHECK(ev[1].exs_evt_errno == EMFILE);
+	CHECK(ev[1].exs_evt_union.exs_evt_accept.exs_evt_newfd == -1);
 }
 
 /* An address with a tag (MTE, LAM) comes back as it was given. */
@@ -918,7 +958,7 @@ const struct test call_tests[] = {
 	{ "accept gives descriptor", accept_gives_descriptor },
 	{ "accept without descriptor", accept_without_descriptor },
 	{ "accept race for descriptor", accept_race_for_descriptor },
-	{ "accept pending deleted", accept_pending_deleted },
+	{ "accept back for others", accept_back_for_others },
 	{ "accept all lost race", accept_all_lost_race },
 	{ "accept all without descriptor", accept_all_without_descriptor },
 	{ "accept tagged address", accept_tagged_address },

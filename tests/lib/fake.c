@@ -291,15 +291,19 @@ static int cancel(struct exs_ioc_cancel *c)
 	return preset(fake.cancel_errno, 0);
 }
 
-static int claim(struct exs_ioc_claim *c)
+static int claim(int q, struct exs_ioc_claim *c)
 {
 	if (c->flags == EXS_CLAIM_AGAIN)
 		return preset(fake.again_errno, 0);
+	if (c->flags == EXS_CLAIM_BACK) {
+		fake_post(q, &fake.claimed);
+		return 0;
+	}
 	if (fake.listener && !c->flags) {
 		c->fd = fake.listener;
 		c->flags = EXS_CLAIM_PLAIN;
 	}
-	return preset(fake.claim_errno, 0);
+	return preset(__atomic_load_n(&fake.claim_errno, __ATOMIC_RELAXED), 0);
 }
 
 static int submit(const struct exs_ioc_submit *s)
@@ -336,7 +340,7 @@ static int queue_ioctl(int q, unsigned long req, void *arg)
 	case EXS_IOC_CANCEL:
 		return cancel(arg);
 	case EXS_IOC_CLAIM:
-		return claim(arg);
+		return claim(q, arg);
 	case EXS_IOC_QCREATE:
 		return fake_queue(0);
 	case EXS_IOC_MREG:

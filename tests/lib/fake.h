@@ -22,6 +22,7 @@ struct fake_state {
 	int listener;			/* whose connection is claimed, an
 					   ordinary one; 0: another          */
 	int again_errno;		/* what it fails with, to wait again */
+	struct exs_cqe claimed;		/* what it posts, to have it back    */
 	int cancel_errno;		/* what CANCEL is to fail with       */
 	unsigned int cancelled;		/* how many CANCEL is to find        */
 	struct exs_ioc_cancel cancel;	/* the last one                      */

@@ -392,7 +392,7 @@ struct exs_ioc_wait {
  * @fd: in: where the caller believes the listener is, out: where accept4(2) is to be
  *	called
  * @token: exs_cqe.token
- * @flags: in: 0 or EXS_CLAIM_UNDO, _DROP, _AGAIN; out, unless it fails with EFAULT:
+ * @flags: in: 0 or EXS_CLAIM_UNDO, _DROP, _AGAIN, _BACK; out, unless it fails with EFAULT:
  *	EXS_CLAIM_CLOSE: close @fd afterwards if it is not -1, also if the claim
  *	failed; EXS_CLAIM_PLAIN: see below
  *
@@ -404,13 +404,15 @@ struct exs_ioc_wait {
  * connection with it; the token is used up.
  *
  * When accept4(2) failed: UNDO gives up the claim, the token stays; DROP closes
- * the connection, the token is used up.
+ * the connection, the token is used up; BACK gives up the claim and has the entry
+ * posted once more, behind the others, for whoever comes first.
  *
  * PLAIN: the listener is an ordinary socket, where everybody who accepts competes
  * for the connections. accept4(2) returns any of them; DROP says that it has, or
  * that nobody will call it. If there is none left AGAIN makes the token an
- * operation again, of the caller, for which the entry must have been consumed
- * (else EBUSY).
+ * operation again, of the caller.
+ *
+ * For AGAIN and BACK the entry must have been consumed (else EBUSY).
  */
 struct exs_ioc_claim {
 	__u32 size;
@@ -424,6 +426,7 @@ struct exs_ioc_claim {
 #define EXS_CLAIM_DROP		4
 #define EXS_CLAIM_AGAIN		8
 #define EXS_CLAIM_PLAIN		16
+#define EXS_CLAIM_BACK		32
 
 /**
  * struct exs_ioc_cancel - EXS_IOC_CANCEL: cancel operations of this queue
