@@ -11,6 +11,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/uio.h>
+#include <time.h>
 
 #define LARGE	(2 * MIB)
 #define PIECES	16
@@ -288,7 +289,7 @@ static void small(void)
 
 static void tiny(void)
 {
-	run_all_ways((struct shape) { 3, 1000, .registered = true });
+	run_all_ways((struct shape) { 3, 1024, .registered = true });
 }
 
 static void unregistered(void)
@@ -335,14 +336,14 @@ static struct shape random_shape(uint64_t *seed)
 	};
 }
 
-/* E2E_SHAPES says how many, for whoever has the time. */
+/* E2E_SHAPES says how many, for whoever has the time; E2E_SEED which, if not others each time. */
 static void at_random(void)
 {
 	const char *many = getenv("E2E_SHAPES");
 	int i, n = many ? atoi(many) : (int)amount(24);
-	uint64_t seed = e2e.seed;
+	uint64_t seed = getenv("E2E_SEED") ? e2e.seed : time(NULL);
 
-	printf("seed %u\n", e2e.seed);
+	printf("E2E_SEED=%llu\n", (unsigned long long)seed);
 	for (i = 0; i < n; i++) {
 		struct shape s = random_shape(&seed);
 
