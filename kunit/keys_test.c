@@ -223,7 +223,10 @@ static void bench_free(struct kunit *test, struct bench *b)
 	kvfree(b);
 }
 
-enum layout { ONE_RUN, HUGE_PAGES, SCATTERED, MIXED, LAYOUTS };
+enum layout { ONE_RUN, HUGE_PAGES, SCATTERED, MIXED, LAYOUTS, VECTOR = LAYOUTS };
+
+/* Pieces of a VECTOR, which do not begin and end with a page; more, and there are no keys. */
+#define PIECES	(EXS_VERBS_SEGS / 2)
 
 /* Nobody looks into these pages; there is as much memory. */
 #define FIRST_PFN	(SZ_128M >> PAGE_SHIFT)
@@ -236,6 +239,7 @@ static unsigned long layout_pfn(enum layout l, u32 i)
 		return FIRST_PFN + i + i / 512 * 512;
 	case SCATTERED:
 		return FIRST_PFN + 2 * i;
+	case VECTOR:
 	case MIXED:
 		return FIRST_PFN + i + (i / 7 + i / 300) % 8;
 	default:
@@ -247,14 +251,16 @@ static unsigned long layout_pfn(enum layout l, u32 i)
 static void recv_init(struct kunit *test, struct bench *b, struct exs_xfer *x,
 		      enum layout l, u32 off, u64 len)
 {
-	u32 i, n = PFN_UP(off + len);
+	u32 i, n = PFN_UP(off + len) + (l == VECTOR), cut = l == VECTOR ? n / PIECES + 1 : n;
 	struct bio_vec *bvec = kvcalloc(n, sizeof(*bvec), GFP_KERNEL);
 
 	KUNIT_ASSERT_NOT_NULL(test, bvec);
 	KUNIT_ASSERT_TRUE(test, pfn_valid(layout_pfn(l, n)));
 	for (i = 0; i < n; i++)
 		bvec[i] = (struct bio_vec) {
-			.bv_page = pfn_to_page(layout_pfn(l, i)), .bv_len = PAGE_SIZE,
+			.bv_page = pfn_to_page(layout_pfn(l, i)),
+			.bv_offset = i && i % cut == 0 ? 100 : 0,
+			.bv_len = i && i % cut == 0 ? PAGE_SIZE - 100 : PAGE_SIZE,
 		};
 	memset(x, 0, sizeof(*x));
 	x->is_recv = true;
@@ -415,7 +421,7 @@ static void windows(struct kunit *test)
 		u32 how = prandom_u32_state(&rnd);
 
 		fake_iommu = iommus[how % ARRAY_SIZE(iommus)];
-		whole(test, b, (how >> 4) % LAYOUTS, (how >> 8) % PAGE_SIZE,
+		whole(test, b, (how >> 4) % (LAYOUTS + 1), (how >> 8) % PAGE_SIZE,
 		      prandom_u32_state(&rnd) % SZ_32M + 1, &rnd);
 		bench_free(test, b);
 		cond_resched();
