@@ -18,6 +18,9 @@
 /* A message costs its length and EXS_EAGER_OVERHEAD while it is kept. */
 #define EXS_HELLO_EAGER_SPACE	(32 * EXS_WIRE_BUF_LEN)
 
+/* Receives that are cancelled before others may have the lock. */
+#define EXS_CANCEL_BATCH	256
+
 struct workqueue_struct *exs_run_wq;
 static struct kmem_cache *exs_conn_cache;
 
@@ -399,17 +402,21 @@ int exs_conn_flush(struct exs_conn *conn, long timeout)
 	return err;
 }
 
-/* End all receives: nobody is left to have them. */
+/* End all receives: nobody is left to have them. conn->lock may be dropped meanwhile. */
 static void exs_conn_cancel_receives(struct exs_conn *conn)
+	__must_hold(&conn->lock)
 {
-	struct exs_xfer *x, *next;
+	struct exs_xfer *x;
 
 	lockdep_assert_held(&conn->lock);
-	list_for_each_entry_safe(x, next, &conn->held, link)
+	if (!conn->engine_up)
+		return;
+	while ((x = list_first_entry_or_null(&conn->held, struct exs_xfer, link))) {
 		exs_message_unhold(conn, x);
-	list_for_each_entry(x, &conn->xfers, link)
-		if (x->is_recv && !x->ended)
-			exs_engine_cancel_rcv(&conn->engine, &x->rcv);
+		cond_resched_lock(&conn->lock);
+	}
+	while (exs_engine_cancel_rcvs(&conn->engine, EXS_CANCEL_BATCH))
+		cond_resched_lock(&conn->lock);
 }
 
 void exs_conn_shutdown_read(struct exs_conn *conn)
@@ -417,8 +424,7 @@ void exs_conn_shutdown_read(struct exs_conn *conn)
 	spin_lock(&conn->lock);
 	conn->read_shut = true;
 	conn->wake |= EPOLLIN;
-	if (conn->engine_up)
-		exs_conn_cancel_receives(conn);
+	exs_conn_cancel_receives(conn);
 	spin_unlock(&conn->lock);
 	exs_conn_run(conn);
 }
@@ -496,13 +502,12 @@ void exs_conn_orphan(struct exs_conn *conn, unsigned long linger)
 	conn->sk = NULL;
 	up = conn->state == EXS_CONN_UP;
 	stay = up && linger && !exs_conn_unread(conn) && exs_conn_adopt(conn);
-	if (conn->engine_up)
-		exs_conn_cancel_receives(conn);
 	if (stay) {
 		exs_engine_shutdown(&conn->engine);
 		exs_conn_get(conn);
 		queue_delayed_work(exs_run_wq, &conn->linger_work, linger);
 	}
+	exs_conn_cancel_receives(conn);
 	spin_unlock(&conn->lock);
 	if (!stay)
 		exs_conn_lost(conn, ECONNABORTED);

@@ -323,23 +323,32 @@ static void exs_run_end_snd(struct exs_conn *conn, struct exs_snd *snd)
 		list_move_tail(&x->link, &conn->finished);
 }
 
-/* Take what the engine is done with; pass on what nothing refers to any more. */
+/*
+ * Take what the engine is done with; pass on what nothing refers to any more. Nobody else
+ * takes anything off these lists, so the lock may be dropped meanwhile.
+ */
 exs_hot
 static void exs_run_ended(struct exs_conn *conn)
+	__must_hold(&conn->lock)
 {
-	struct exs_xfer *x, *next;
+	struct exs_xfer *x;
 	struct exs_rcv *rcv;
 	struct exs_snd *snd;
 
 	lockdep_assert_held(&conn->lock);
-	while ((snd = exs_engine_next_snd_done(&conn->engine)))
-		exs_run_end_snd(conn, snd);
-	while ((rcv = exs_engine_next_rcv_done(&conn->engine)))
-		exs_run_end_rcv(conn, rcv);
-	list_for_each_entry_safe(x, next, &conn->ending, link) {
-		if (x->invalidating)
-			break;
+	if (!conn->engine_up)
+		return;
+	do {
+		cond_resched_lock(&conn->lock);
+		while ((snd = exs_engine_next_snd_done(&conn->engine)))
+			exs_run_end_snd(conn, snd);
+		while ((rcv = exs_engine_next_rcv_done(&conn->engine)))
+			exs_run_end_rcv(conn, rcv);
+	} while (exs_engine_settle(&conn->engine));
+	while ((x = list_first_entry_or_null(&conn->ending, struct exs_xfer, link)) &&
+	       (!x->invalidating || conn->drained)) {
 		list_move_tail(&x->link, &conn->finished);
+		cond_resched_lock(&conn->lock);
 	}
 }
 
@@ -375,12 +384,32 @@ static void exs_run_unmap_rest(struct exs_conn *conn)
 	struct exs_xfer *x;
 
 	list_for_each_entry(x, &conn->xfers, link) {
-		if (!x->map.mapped)
+		if (!x->map.mapped) {
+			cond_resched_lock(&conn->lock);
 			continue;
+		}
 		spin_unlock(&conn->lock);
 		conn->ep->ops->unmap(conn->ep, x);
 		cond_resched();
 		spin_lock(&conn->lock);
+	}
+}
+
+/* Sends that were posted, and the device never said what became of them. @err: 0: they arrived. */
+static void exs_run_end_posted(struct exs_conn *conn, int err)
+	__must_hold(&conn->lock)
+{
+	struct exs_xfer *x, *next;
+
+	lockdep_assert_held(&conn->lock);
+	list_for_each_entry_safe(x, next, &conn->xfers, link) {
+		if (x->is_recv)
+			continue;
+		x->all_posted = true;
+		if (err)
+			x->result = err;
+		list_move_tail(&x->link, &conn->finished);
+		cond_resched_lock(&conn->lock);
 	}
 }
 
@@ -390,23 +419,12 @@ static void exs_run_end_all(struct exs_conn *conn)
 {
 	int err = conn->end_err ? -conn->end_err : -EPIPE;
 	bool arrived = exs_conn_arrived(conn);
-	struct exs_xfer *x, *next;
 
 	lockdep_assert_held(&conn->lock);
 	if (conn->engine_up)
 		exs_engine_fail(&conn->engine, err);
-	list_for_each_entry(x, &conn->ending, link)
-		x->invalidating = false;
 	exs_run_ended(conn);
-	/* Sends that are still here were posted, and the device never said what became of them. */
-	list_for_each_entry_safe(x, next, &conn->xfers, link) {
-		if (x->is_recv)
-			continue;
-		x->all_posted = true;
-		if (!arrived)
-			x->result = err;
-		list_move_tail(&x->link, &conn->finished);
-	}
+	exs_run_end_posted(conn, arrived ? 0 : err);
 	exs_run_report(conn);
 }
 

@@ -133,20 +133,32 @@ void exs_engine_remove_reader(struct exs_engine *e, struct exs_rcv *rcv)
 
 /* ---- ends ---- */
 
+bool exs_engine_settle(struct exs_engine *e)
+{
+	struct exs_snd *snd, *next;
+	u32 n = EXS_SETTLE_MAX;
+
+	if (e->err) {
+		list_for_each_entry_safe(snd, next, &e->sends, node) {
+			if (!n--)
+				break;
+			exs_snd_end(e, snd, e->err);
+		}
+	}
+	e->ops->settle(e);
+	return !list_empty(&e->done_snd) || !list_empty(&e->done_rcv);
+}
+
 void exs_engine_fail(struct exs_engine *e, int err)
 {
-	struct exs_snd *snd, *next_snd;
-
 	if (!e->err)
 		e->err = err;
 	/* Committed whole, but its last piece was never handed out. */
 	if (e->write.snd && list_empty(&e->write.snd->node))
 		exs_snd_end(e, e->write.snd, e->err);
 	e->write.snd = NULL;
-	list_for_each_entry_safe(snd, next_snd, &e->sends, node)
-		exs_snd_end(e, snd, e->err);
 	exs_rcv_void_all(e);
-	e->ops->settle(e);
+	exs_engine_settle(e);
 }
 
 /* ---- transmission ---- */

@@ -24,6 +24,7 @@
 #include "wire.h"
 
 #define EXS_ADVERTS_MAX		16	/* adverts held from the peer          */
+#define EXS_SETTLE_MAX		256	/* see exs_engine_settle(); more than those */
 #define EXS_HELD_SEGS_MAX	64	/* their segments, all together        */
 
 /* Flags of struct exs_rcv. The first three are the submitter's. */
@@ -401,6 +402,15 @@ bool exs_engine_cancel_snd(struct exs_engine *e, struct exs_snd *snd);
  */
 void exs_engine_cancel_rcv(struct exs_engine *e, struct exs_rcv *rcv);
 
+/**
+ * exs_engine_cancel_rcvs() - the same for all of them but plain readers
+ * @e: the engine
+ * @n: so many at the most
+ *
+ * Return: whether there are more.
+ */
+bool exs_engine_cancel_rcvs(struct exs_engine *e, u32 n);
+
 /** exs_engine_shutdown() - FIN after the last queued send */
 void exs_engine_shutdown(struct exs_engine *e);
 
@@ -426,6 +436,17 @@ bool exs_engine_confirmed(const struct exs_engine *e);
  * under way.
  */
 void exs_engine_fail(struct exs_engine *e, int err);
+
+/**
+ * exs_engine_settle() - end what FIN or the failure ends
+ * @e: the engine
+ *
+ * Of either direction EXS_SETTLE_MAX at a time, so the owner calls this when it has
+ * taken all that had ended.
+ *
+ * Return: whether more has.
+ */
+bool exs_engine_settle(struct exs_engine *e);
 
 /**
  * exs_engine_next_tx() - what to transmit next

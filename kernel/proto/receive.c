@@ -104,12 +104,15 @@ void exs_rcv_end_cancelled(struct exs_engine *e, struct exs_rcv *rcv)
 	exs_rcv_end(e, rcv, rcv->filled ? 0 : -ECANCELED);
 }
 
-/* No more will come: EOF after FIN, the error after a failure. */
+/* No more will come: EOF after FIN, the error after a failure. See exs_engine_settle(). */
 void exs_rcv_end_all(struct exs_engine *e)
 {
 	struct exs_rcv *rcv, *next;
+	u32 n = EXS_SETTLE_MAX;
 
 	list_for_each_entry_safe(rcv, next, &e->receives, node) {
+		if (!n--)
+			break;
 		if (!exs_rule(FIN_ANSWERS) && rcv->flags & EXS_RCV_CANCEL)
 			continue;
 		if (e->fin_rcvd)
@@ -166,4 +169,19 @@ void exs_engine_cancel_rcv(struct exs_engine *e, struct exs_rcv *rcv)
 	} else {
 		exs_rcv_end_cancelled(e, rcv);
 	}
+}
+
+/* Those that wait for the peer, or are being copied, stay at the head of the queue. */
+bool exs_engine_cancel_rcvs(struct exs_engine *e, u32 n)
+{
+	struct exs_rcv *rcv, *next;
+
+	list_for_each_entry_safe(rcv, next, &e->receives, node) {
+		if (rcv->flags & (EXS_RCV_READER | EXS_RCV_CANCEL))
+			continue;
+		if (!n--)
+			return true;
+		exs_engine_cancel_rcv(e, rcv);
+	}
+	return false;
 }

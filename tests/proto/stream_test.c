@@ -454,6 +454,62 @@ static void test_written(void)
 	EXPECT(exs_engine_next_rcv_done(&b) == &rcv[0] && rcv[0].filled == 5);
 }
 
+/* Of very many not all end at once, but all in the end, in their order. */
+enum many { OF_FIN, OF_FAIL, OF_CANCEL };
+
+static void many_end(enum many how, int err)
+{
+	enum { MANY = 3 * EXS_SETTLE_MAX + 1 };
+	static struct exs_rcv r[MANY];
+	struct exs_rcv *ended;
+	int i, n = 0, most = 0, batch;
+
+	start();
+	for (i = 0; i < MANY; i++)
+		recv_on(&b, &r[i], 1, i < 4 ? EXS_RCV_DIRECT : 0);
+	while (passes(&b, &a, EXS_MSG_ADVERT))
+		;
+	if (how == OF_FIN)
+		EXPECT(!send_raw(&b, EXS_MSG_FIN, 0, 0, 0));
+	else if (how == OF_FAIL)
+		exs_engine_fail(&b, -EIO);
+	do {
+		if (how == OF_CANCEL)
+			exs_engine_cancel_rcvs(&b, EXS_SETTLE_MAX);
+		for (batch = 0; (ended = exs_engine_next_rcv_done(&b)); batch++, n++)
+			EXPECT(ended == &r[n + (how == OF_CANCEL ? 4 : 0)] && ended->err == err);
+		most = batch > most ? batch : most;
+	} while (exs_engine_settle(&b) || (how == OF_CANCEL && batch));
+	EXPECT(n == (how == OF_CANCEL ? MANY - 4 : MANY));
+	EXPECT(most <= EXS_SETTLE_MAX && (how != OF_CANCEL || b.cancels == 4));
+}
+
+static void test_many_end(void)
+{
+	many_end(OF_FIN, 0);
+	many_end(OF_FAIL, -EIO);
+	many_end(OF_CANCEL, -ECANCELED);
+}
+
+static void test_many_sends_fail(void)
+{
+	enum { MANY = 2 * EXS_SETTLE_MAX + 1 };
+	static struct exs_snd s[MANY];
+	struct exs_snd *ended;
+	int i, n = 0, batch;
+
+	start();
+	for (i = 0; i < MANY; i++)
+		send_on(&a, &s[i], 1);
+	exs_engine_fail(&a, -EIO);
+	do {
+		for (batch = 0; (ended = exs_engine_next_snd_done(&a)); batch++, n++)
+			EXPECT(ended == &s[n] && ended->err == -EIO);
+		EXPECT(batch <= EXS_SETTLE_MAX);
+	} while (exs_engine_settle(&a));
+	EXPECT(n == MANY);
+}
+
 int main(void)
 {
 	static const struct test tests[] = {
@@ -483,6 +539,8 @@ int main(void)
 		{ "too many adverts", test_too_many_adverts },
 		{ "adverts limited", test_adverts_limited },
 		{ "WRITTEN", test_written },
+		{ "very many end", test_many_end },
+		{ "very many sends fail", test_many_sends_fail },
 	};
 
 	return RUN_TESTS("stream", tests);
