@@ -40,7 +40,7 @@ debug-kernel: deps-build deps-debug ## the kernel with all the checkers, about 6
 	@tests/debug-kernel/build > /dev/null
 
 debug-modules: debug-kernel ## exs.ko and exs_kunit.ko for it
-	@scripts/build-module $$(tests/debug-kernel/build)
+	@scripts/build-module $$(tests/debug-kernel/build) W=1 KCFLAGS=-Werror
 
 lib: deps-build ## libexs.so.1 and libexs.a, in build/lib/
 	@$(MAKE) -C lib BUILD=$(BUILD)
@@ -70,8 +70,8 @@ check: ## everything below, with a total
 	$(if $(QUICK),$(error make check runs everything: unset QUICK))
 	@tests/check lint check-proto check-lib check-mutants check-kunit check-e2e check-debug
 
-lint: deps-build deps-vm deps-lint ## W=1, sparse, checkpatch, kernel-doc, manual pages, SPDX
-	@tests/lint
+lint: deps-build deps-vm deps-lint ## W=1, sparse (6.1 and 6.12, or KERNELS=7.2), checkpatch, manual pages, SPDX
+	@set -e; for k in $(KERNELS); do tests/vm/stock $$k; done; tests/lint $(KERNELS)
 
 check-proto: deps-build ## protocol engine in user space: model, fuzz, sanitizers
 	@$(MAKE) -C tests/proto check BUILD=$(BUILD)

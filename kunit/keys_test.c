@@ -192,7 +192,9 @@ static struct bench *bench_new(struct kunit *test, u32 key_pages, u16 socktype)
 	KUNIT_ASSERT_NOT_NULL(test, b->xn.counters);
 	b->dev.ops.map_mr_sg = fake_map_mr_sg;
 	b->dev.ops.post_send = fake_post_send;
-	b->pd.device = b->qp.device = b->id.device = &b->dev;
+	b->pd.device = &b->dev;
+	b->qp.device = &b->dev;
+	b->id.device = &b->dev;
 	b->id.qp = &b->qp;
 	b->cq.cq_context = &b->v;
 	b->conn.xn = &b->xn;
@@ -577,7 +579,8 @@ static void rings(struct kunit *test)
 				b = bench_new(test, pages, EXS_WIRE_STREAM);
 				ring_of(test, b, mem, size);
 				exs_verbs_keys_free(&b->v);
-				b->v.nkeys_free = b->v.keys_total = 0;
+				b->v.nkeys_free = 0;
+				b->v.keys_total = 0;
 				bench_free(test, b);
 			}
 	vfree(mem);
