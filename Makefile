@@ -33,7 +33,7 @@ deps check demo: export EXS_DEPS := install
 modules: deps-build ## exs.ko for KDIR=..., in build/RELEASE/
 	@scripts/build-module "$(KDIR)"
 
-stock-modules: deps-build deps-vm ## exs.ko for Debian's 6.1 and 6.12, or KERNELS=7.2
+stock-modules: deps-build deps-vm ## exs.ko for Debian's 6.1 and 6.12, or KERNELS=7.3
 	@set -e; for k in $(KERNELS); do tests/vm/stock $$k; scripts/build-module $(call kdir,$$k); done
 
 debug-kernel: deps-build deps-debug ## the kernel with all the checkers, about 6 minutes the first time
@@ -70,7 +70,7 @@ check: ## everything below, with a total
 	$(if $(QUICK),$(error make check runs everything: unset QUICK))
 	@tests/check lint check-proto check-lib check-mutants check-kunit check-e2e check-debug
 
-lint: deps-build deps-vm deps-lint ## W=1, sparse (6.1 and 6.12, or KERNELS=7.2), checkpatch, manual pages, SPDX
+lint: deps-build deps-vm deps-lint ## W=1, sparse (6.1 and 6.12, or KERNELS=7.3), checkpatch, manual pages, SPDX
 	@set -e; for k in $(KERNELS); do tests/vm/stock $$k; done; tests/lint $(KERNELS)
 
 check-proto: deps-build ## protocol engine in user space: model, fuzz, sanitizers
@@ -85,7 +85,7 @@ check-mutants: deps-build ## protocol and library broken on purpose: their tests
 check-kunit: debug-modules deps-vm ## KUnit in the debug kernel
 	@tests/run-kunit
 
-check-e2e: tests stock-modules ## end to end on 6.1 and 6.12, or KERNELS=7.2; TESTS=PATTERN, QUICK=1 select
+check-e2e: tests stock-modules ## end to end on 6.1 and 6.12, or KERNELS=7.3; TESTS=PATTERN, QUICK=1 select
 	@tests/run $(addprefix --kernel ,$(KERNELS)) $(if $(QUICK),--quick) $(TESTS)
 
 check-debug: tests debug-modules ## the same under KASAN, lockdep, kmemleak, ..., rxe and siw

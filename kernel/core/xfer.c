@@ -22,8 +22,8 @@ static inline bool exs_xfer_seek(const struct exs_xfer *x, u64 off, u32 len,
 	if (off)
 		iov_iter_advance(&iter, off);
 	*bvec = iter.bvec;
-	*at = (struct bvec_iter) { .bi_size = len, .bi_bvec_done = iter.iov_offset };
-	return true;
+	*at = (struct bvec_iter) { .bi_size = iter.iov_offset + len };
+	return bvec_iter_advance(iter.bvec, at, iter.iov_offset);
 }
 
 /* Likewise into memory that the transport put in place of it. */

@@ -75,6 +75,11 @@ def kernel(name, what):
     return subprocess.run([f"{HERE}/kernel", name, what], check=True, text=True, stdout=subprocess.PIPE).stdout.strip()
 
 
+def in_guest(path):
+    """Where a guest has it: the repository in a place of its own; it does not see the host's /tmp and /run."""
+    return "/exs" + path[len(TOP):] if path.startswith(TOP + "/") else path
+
+
 @functools.cache
 def clock():
     """Kernel parameters that tell an emulated machine the rate of its TSC, which is this machine's.
@@ -249,7 +254,7 @@ class Guest:
     def setup(self, kind):
         """Network and RDMA devices, as tests/vm/setup describes them."""
         if self.root != "/":
-            self.check(f"ln -s {self.root}/lib/modules/{self.release} /lib/modules/")
+            self.check(f"ln -s {in_guest(self.root)}/lib/modules/{self.release} /lib/modules/")
         kind = self.name if self.name in ("a", "b") else kind
         if kind != "none":
             self.check(f"tests/vm/setup {kind}", timeout=BOOT_LIMIT)
