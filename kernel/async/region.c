@@ -107,7 +107,7 @@ static int exs_region_pin_some(struct exs_region *r, struct page **pages)
 	int i, n = min_t(unsigned long, r->npages - r->pinned, EXS_PIN_BATCH);
 
 	if (r->flags & EXS_MREG_WRITE)
-		n = pin_user_pages_fast(at, n, FOLL_LONGTERM | FOLL_WRITE, pages);
+		n = exs_pin_to_write(at, n, pages);
 	else
 		n = exs_pin_to_read(at, n, pages);
 	for (i = 0; i < n; i++)

@@ -10,6 +10,7 @@
 #ifndef EXS_COMPAT_H
 #define EXS_COMPAT_H
 
+#include <linux/backing-dev.h>
 #include <linux/bpf-cgroup.h>
 #include <linux/eventfd.h>
 #include <linux/fdtable.h>
@@ -19,6 +20,7 @@
 #include <linux/memcontrol.h>
 #include <linux/mm.h>
 #include <linux/net.h>
+#include <linux/pagemap.h>
 #include <linux/skbuff.h>
 #include <linux/socket.h>
 #include <linux/sysctl.h>
@@ -154,11 +156,6 @@ static inline void vm_flags_clear(struct vm_area_struct *vma, unsigned long flag
 #define eventfd_signal(ctx) eventfd_signal(ctx, 1)
 #endif
 
-#ifndef EXS_HAVE_PIN_USER_PAGES_NOVMAS
-#define pin_user_pages(start, n, flags, pages) \
-	pin_user_pages(start, n, flags, pages, NULL)
-#endif
-
 /*
  * receive_fd() that writes the number to @ufd, if any, before the descriptor is there. On
  * older kernels it is there first, and closed again if it cannot be told.
@@ -219,6 +216,39 @@ static inline int exs_pin_to_read(unsigned long at, int n, struct page **pages)
 	if (got > 0)
 		return got;
 	return pin_user_pages_fast(at, n, FOLL_LONGTERM, pages);
+}
+#endif
+
+/*
+ * A long-term pin for writing. Not of pages that a file system writes back: whoever marks
+ * one dirty has to lock it, and may wait for whoever serves the file system, as of FUSE.
+ * Pinning refuses them itself where it does not return the areas any more.
+ */
+#ifdef EXS_HAVE_PIN_USER_PAGES_NOVMAS
+static inline int exs_pin_to_write(unsigned long at, int n, struct page **pages)
+{
+	return pin_user_pages_fast(at, n, FOLL_LONGTERM | FOLL_WRITE, pages);
+}
+#else
+static inline bool exs_page_is_written_back(struct page *page)
+{
+	struct address_space *mapping;
+
+	mapping = PageAnon(page) ? NULL : folio_mapping(page_folio(page));
+	return mapping && mapping_can_writeback(mapping);
+}
+
+static inline int exs_pin_to_write(unsigned long at, int n, struct page **pages)
+{
+	int i, got = pin_user_pages_fast(at, n, FOLL_LONGTERM | FOLL_WRITE, pages);
+
+	for (i = 0; i < got; i++) {
+		if (!exs_page_is_written_back(pages[i]))
+			continue;
+		unpin_user_pages(pages, got);
+		return -EFAULT;
+	}
+	return got;
 }
 #endif
 

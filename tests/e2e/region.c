@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /* Memory regions: what may be registered, by whom, and what they are good for. */
 #include "lib/async.h"
+#include "lib/file.h"
 
 #include <fcntl.h>
 #include <poll.h>
@@ -328,6 +329,28 @@ static void file_memory(void)
 	data_check(4, 0, copy, 50000);
 }
 
+/* Memory that a file system writes back may be sent from, but not received into. */
+static void written_back(void)
+{
+	int fd = file_of_zeros();
+	exs_qhandle_t q = queue_new(4);
+	char *map, *zeros = pages(PAGE);
+	struct pair p;
+
+	map = mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	check(map != MAP_FAILED, "mmap: %s", errno_name(errno));
+	pair_open(&p);
+	must_fail(exs_mregister(map, PAGE, EXS_ACCESS_WRITE), EFAULT);
+	must_fail(exs_recv(p.s, map, PAGE, 0, q, 1, EXS_MHANDLE_UNREGISTERED), EFAULT);
+	memset(zeros, 1, PAGE);
+	start_send(p.c, map, PAGE, q, 2, EXS_MHANDLE_UNREGISTERED);
+	must_be(recv(p.s, zeros, PAGE, MSG_WAITALL), PAGE);
+	event_is(q, EXS_EVT_SEND, 2, 0, PAGE);
+	check(!memcmp(zeros, map, PAGE), "not what the file holds");
+	munmap(map, PAGE);
+	no_pages_left();
+}
+
 /* Many regions, some over the same pages. */
 static void many(void)
 {
@@ -392,6 +415,7 @@ static const struct e2e_case cases[] = {
 	{ "unmapped_beside", unmapped_beside, .on = ON_STREAM },
 	{ "kept_by_child", kept_by_child, .on = ON_STREAM },
 	{ "file_memory", file_memory, .on = ON_BOTH },
+	{ "written_back", written_back, .on = ON_BOTH },
 	{ "many", many, .on = ON_EXS },
 	{ "large", large, .on = ON_BOTH, .limit = 120 },
 	{ "swapped_handles", swapped_handles, .on = ON_STREAM },

@@ -19,6 +19,9 @@ int file_new(uint64_t seed, size_t len);
 /* Reads of it fail with @err. May skip the case. fuse.c */
 int file_that_fails(int err);
 
+/* One that can be written; reads of it are zeros. May skip the case. fuse.c */
+int file_of_zeros(void);
+
 struct guard {
 	int fd;
 };

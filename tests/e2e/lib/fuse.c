@@ -19,7 +19,7 @@ enum { DIRECTORY = FUSE_ROOT_ID, THE_FILE };
 
 struct server {
 	int fd;
-	int read_err;
+	int read_err;		/* 0: reads are zeros */
 	uint32_t answers;	/* polls of this process only, or 0 */
 };
 
@@ -34,6 +34,16 @@ static void answer(const struct server *s, uint64_t unique, int err, const void 
 	struct iovec iov[] = { { &out, sizeof(out) }, { (void *)data, len } };
 
 	must_be(writev(s->fd, iov, 2), out.len);
+}
+
+static void answer_read(const struct server *s, const struct fuse_in_header *in)
+{
+	const struct fuse_read_in *read = (const void *)(in + 1);
+	static const char zeros[MIB];
+
+	if (s->read_err)
+		return answer(s, in->unique, s->read_err, NULL, 0);
+	answer(s, in->unique, 0, zeros, read->size < MIB ? read->size : MIB);
 }
 
 static void answer_to(const struct server *s, const struct fuse_in_header *in)
@@ -57,7 +67,7 @@ static void answer_to(const struct server *s, const struct fuse_in_header *in)
 	case FUSE_OPEN:
 		return answer(s, in->unique, 0, &opened, sizeof(opened));
 	case FUSE_READ:
-		return answer(s, in->unique, s->read_err, NULL, 0);
+		return answer_read(s, in);
 	case FUSE_POLL:
 		if (!s->answers)
 			return answer(s, in->unique, ENOSYS, NULL, 0);
@@ -86,7 +96,7 @@ static void serve(void *arg)
 }
 
 /* Its only file. */
-static struct silent_file file_of(struct server s)
+static struct silent_file file_of(struct server s, int flags)
 {
 	char dir[] = "/run/exs/fuse-XXXXXX", data[64], path[64];
 	struct silent_file f;
@@ -100,7 +110,7 @@ static struct silent_file file_of(struct server s)
 	f.server = spawn(serve, &s);
 	close(s.fd);
 	snprintf(path, sizeof(path), "%s/file", dir);
-	f.fd = must(open(path, O_RDONLY));
+	f.fd = must(open(path, flags));
 	must(umount2(dir, MNT_DETACH));
 	rmdir(dir);
 	return f;
@@ -108,10 +118,15 @@ static struct silent_file file_of(struct server s)
 
 int file_that_fails(int err)
 {
-	return file_of((struct server){ .read_err = err }).fd;
+	return file_of((struct server){ .read_err = err }, O_RDONLY).fd;
+}
+
+int file_of_zeros(void)
+{
+	return file_of((struct server){ 0 }, O_RDWR).fd;
 }
 
 struct silent_file file_without_answers(void)
 {
-	return file_of((struct server){ .read_err = EIO, .answers = getpid() });
+	return file_of((struct server){ .read_err = EIO, .answers = getpid() }, O_RDONLY);
 }
