@@ -4,7 +4,7 @@
  */
 #include <kunit/test.h>
 
-#include "async/range.h"
+#include "async/memory/range.h"
 
 static void valid(struct kunit *test)
 {

@@ -8,7 +8,7 @@
 #include <linux/module.h>
 #include <linux/prandom.h>
 
-#include "async/ring.h"
+#include "async/queue/ring.h"
 
 static void capacity_is_power_of_two(struct kunit *test)
 {

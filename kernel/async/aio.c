@@ -34,7 +34,7 @@
 #include "../core/sock.h"
 #include "../core/stats.h"
 #include "aio.h"
-#include "vector.h"
+#include "memory/vector.h"
 
 #define EXS_AIO_ISSUED	1
 #define EXS_AIO_CANCEL	2

@@ -9,13 +9,13 @@
 
 #include "../core/sock.h"
 #include "aio.h"
-#include "feed.h"
-#include "foreign.h"
+#include "file/feed.h"
+#include "ordinary/foreign.h"
 #include "ioctl.h"
-#include "mm.h"
-#include "op.h"
-#include "queue.h"
-#include "region.h"
+#include "op/mm.h"
+#include "op/op.h"
+#include "queue/queue.h"
+#include "memory/region.h"
 
 exs_hot
 int exs_ioc_get(void *dst, size_t size, size_t first, const void __user *arg)

@@ -55,4 +55,6 @@ module_exit(exs_exit);
 
 /* No alias for the family: an unprivileged socket() must not load code. */
 MODULE_DESCRIPTION("Extended Sockets (AF_EXS) over RDMA");
+MODULE_AUTHOR("The AF_EXS project");
+MODULE_VERSION("1.0");
 MODULE_LICENSE("GPL");

@@ -45,13 +45,13 @@
 #include <linux/net.h>
 #include <linux/uaccess.h>
 
-#include "../compat/compat.h"
-#include "../core/stats.h"
-#include "foreign.h"
-#include "ioctl.h"
+#include "../../compat/compat.h"
+#include "../../core/stats.h"
+#include "../ordinary/foreign.h"
+#include "../ioctl.h"
 #include "mm.h"
 #include "op.h"
-#include "queue.h"
+#include "../queue/queue.h"
 
 /* Threads of one queue between claim and accept. */
 #define EXS_CLAIMS_MAX	1024

@@ -11,12 +11,12 @@
 #include <linux/seq_file.h>
 #include <linux/slab.h>
 
-#include "../compat/compat.h"
-#include "../core/sock.h"
-#include "../core/stats.h"
-#include "ioctl.h"
+#include "../../compat/compat.h"
+#include "../../core/sock.h"
+#include "../../core/stats.h"
+#include "../ioctl.h"
 #include "range.h"
-#include "mm.h"
+#include "../op/mm.h"
 #include "region.h"
 
 /* Pages pinned or unpinned in one go: an array of one page. */

@@ -24,7 +24,7 @@
 #include <linux/slab.h>
 #include <linux/workqueue.h>
 
-#include "../core/stats.h"
+#include "../../core/stats.h"
 #include "op.h"
 
 /**

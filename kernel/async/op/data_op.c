@@ -13,12 +13,12 @@
 #include <linux/slab.h>
 #include <linux/uaccess.h>
 
-#include "../core/stats.h"
-#include "feed.h"
+#include "../../core/stats.h"
+#include "../file/feed.h"
 #include "op.h"
-#include "range.h"
-#include "region.h"
-#include "vector.h"
+#include "../memory/range.h"
+#include "../memory/region.h"
+#include "../memory/vector.h"
 
 /* A queue can only have so much of these in flight. */
 static bool exs_copy_charge(struct exs_queue *q, u32 len)

@@ -19,8 +19,8 @@
 #include <linux/skbuff.h>
 #include <linux/slab.h>
 
-#include "../core/sock.h"
-#include "../core/stats.h"
+#include "../../core/sock.h"
+#include "../../core/stats.h"
 #include "vector.h"
 
 /**

@@ -23,11 +23,11 @@
 #include <linux/socket.h>
 #include <net/sock.h>
 
-#include "../compat/compat.h"
-#include "../core/stats.h"
-#include "feed.h"
+#include "../../compat/compat.h"
+#include "../../core/stats.h"
+#include "../file/feed.h"
 #include "foreign.h"
-#include "op.h"
+#include "../op/op.h"
 
 static void exs_foreign_feed_run(struct exs_feed *f)
 {

@@ -23,8 +23,8 @@
 #include <linux/workqueue.h>
 #include <linux/exs.h>
 
-#include "../core/conn.h"
-#include "../core/sock.h"
+#include "../../core/conn.h"
+#include "../../core/sock.h"
 
 struct cgroup_subsys_state;
 struct exs_op;

@@ -13,9 +13,9 @@
  */
 #include <linux/sched.h>
 
-#include "../core/stats.h"
+#include "../../core/stats.h"
 #include "attend.h"
-#include "op.h"
+#include "../op/op.h"
 #include "queue.h"
 
 #define EXS_ATTEND_LOOK	64	/* operations looked at to find the connections */

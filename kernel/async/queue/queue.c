@@ -12,12 +12,12 @@
 #include <linux/uaccess.h>
 #include <linux/vmalloc.h>
 
-#include "../compat/compat.h"
-#include "../core/sock.h"
-#include "../core/stats.h"
-#include "ioctl.h"
-#include "mm.h"
-#include "op.h"
+#include "../../compat/compat.h"
+#include "../../core/sock.h"
+#include "../../core/stats.h"
+#include "../ioctl.h"
+#include "../op/mm.h"
+#include "../op/op.h"
 #include "queue.h"
 
 /* Operations looked at before a walk through them reschedules. */

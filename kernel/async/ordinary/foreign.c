@@ -20,10 +20,10 @@
 #include <net/af_unix.h>
 #include <net/sock.h>
 
-#include "../compat/compat.h"
-#include "../core/stats.h"
+#include "../../compat/compat.h"
+#include "../../core/stats.h"
 #include "foreign.h"
-#include "op.h"
+#include "../op/op.h"
 
 struct exs_foreign_def {
 	struct exs_op_def def;

@@ -8,9 +8,9 @@
  */
 #include <linux/sched/signal.h>
 
-#include "../core/stats.h"
+#include "../../core/stats.h"
 #include "attend.h"
-#include "op.h"
+#include "../op/op.h"
 #include "queue.h"
 
 #define EXS_BUSY_SLICE	(500 * NSEC_PER_USEC)

@@ -10,9 +10,9 @@
 #include <linux/sched/signal.h>
 #include <linux/uaccess.h>
 
-#include "../compat/compat.h"
+#include "../../compat/compat.h"
 #include "attend.h"
-#include "ioctl.h"
+#include "../ioctl.h"
 #include "queue.h"
 
 /*

@@ -2,13 +2,11 @@
 /*
  * Event queues: a descriptor with a completion ring.
  *
- *   queue.c  object, descriptor, mapping, reservation and posting
- *   wait.c   everything by which a program learns that there are events
+ *   queue.c   object, descriptor, mapping, reservation and posting
+ *   ring.h    the ring, and the barriers of both its sides
+ *   wait.c    everything by which a program learns that there are events
  *   attend.c  waiting threads process completions themselves
- *   busy.c   waiting threads that do not sleep
- *   timeout.c  operations that take long
- *   claim.c  tokens: results that do not fit into an entry
- *   mm.c     address spaces whose end cancels operations
+ *   busy.c    waiting threads that do not sleep
  *
  * Two lifetimes. The file is what programs see: descriptors and mappings keep
  * it, and its release makes the queue dead, which cancels its operations. The
@@ -29,7 +27,7 @@
 #include <linux/workqueue.h>
 #include <linux/xarray.h>
 
-#include "../proto/env.h"
+#include "../../proto/env.h"
 #include "ring.h"
 
 struct eventfd_ctx;

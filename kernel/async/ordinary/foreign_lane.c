@@ -35,9 +35,9 @@
 #include <linux/wait_bit.h>
 #include <linux/workqueue.h>
 
-#include "../core/stats.h"
+#include "../../core/stats.h"
 #include "foreign.h"
-#include "op.h"
+#include "../op/op.h"
 
 #define EXS_LANE_BITS	8
 #define EXS_BACKOFF_MAX	(HZ / 10)

@@ -9,9 +9,9 @@
 #include <linux/slab.h>
 #include <linux/uaccess.h>
 
-#include "../core/stats.h"
-#include "foreign.h"
-#include "ioctl.h"
+#include "../../core/stats.h"
+#include "../ordinary/foreign.h"
+#include "../ioctl.h"
 #include "mm.h"
 #include "op.h"
 

@@ -22,9 +22,9 @@
 #include <linux/slab.h>
 #include <linux/splice.h>
 
-#include "../core/stats.h"
+#include "../../core/stats.h"
 #include "feed.h"
-#include "op.h"
+#include "../op/op.h"
 
 /* Entries besides those of whole pages: for file systems that give less at a time. */
 #define EXS_FEED_SPARE	16

@@ -21,10 +21,10 @@
 #include <linux/uaccess.h>
 #include <linux/uio.h>
 
-#include "../compat/compat.h"
-#include "../core/stats.h"
-#include "feed.h"
-#include "op.h"
+#include "../../compat/compat.h"
+#include "../../core/stats.h"
+#include "../file/feed.h"
+#include "../op/op.h"
 #include "range.h"
 #include "region.h"
 #include "vector.h"

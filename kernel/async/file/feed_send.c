@@ -19,9 +19,9 @@
 #include <linux/fs.h>
 #include <linux/memcontrol.h>
 
-#include "../core/stats.h"
+#include "../../core/stats.h"
 #include "feed.h"
-#include "op.h"
+#include "../op/op.h"
 
 static long exs_feed_result(const struct exs_feed *f)
 {

@@ -41,9 +41,9 @@
 #include <linux/uio.h>
 #include <linux/workqueue.h>
 
-#include "../core/call.h"
-#include "../core/sock.h"
-#include "queue.h"
+#include "../../core/call.h"
+#include "../../core/sock.h"
+#include "../queue/queue.h"
 
 struct exs_feed;
 struct exs_lane;
