@@ -25,7 +25,7 @@ all: lib tools ## library, tools, and the module if the running kernel's headers
 ##@ Building
 .PHONY: deps modules stock-modules debug-kernel debug-modules lib tools examples tests
 deps: ## install what is missing of everything below (apt-get)
-	@scripts/deps build vm debug lint library
+	@scripts/deps build vm debug lint library bench
 
 # These install what they miss, and so do the targets that they need; the others only say what it is.
 deps check demo: export EXS_DEPS := install
@@ -60,8 +60,8 @@ examples: lib ## programs of the programmer's guide, in build/examples/
 tests: lib tools examples deps-vm ## programs of the end-to-end tests, in build/tests/
 	@$(MAKE) -C tests/e2e BUILD=$(BUILD)
 
-.PHONY: deps-build deps-vm deps-debug deps-lint deps-library
-deps-build deps-vm deps-debug deps-lint deps-library: deps-%:
+.PHONY: deps-build deps-vm deps-debug deps-lint deps-library deps-bench
+deps-build deps-vm deps-debug deps-lint deps-library deps-bench: deps-%:
 	@scripts/deps $*
 
 ##@ Checking
@@ -110,8 +110,8 @@ vm2: vm-modules tools ## a shell in the first of two machines on a wire
 demo: vm-modules tools ## copy a file between two machines; FILE=...
 	@tests/demo $(KERNEL) $(FILE)
 
-bench: tests stock-modules ## figures beside raw verbs, as ratios
-	@tests/bench $(KERNEL)
+bench: tests stock-modules deps-bench ## figures beside verbs, rsockets and TCP, in build/bench/; QUICK=1
+	@tests/bench/run $(if $(QUICK),--quick) $(KERNEL)
 
 ##@ Installing
 .PHONY: install uninstall clean distclean help

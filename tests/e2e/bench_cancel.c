@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * What it takes to end operations, by their number: tests/bench-cancel runs it. So many receives of one byte, or sends
+ * What it takes to end operations, by their number: tests/bench/cancel runs it. So many receives of one byte, or sends
  * to a peer that does not read, are pending on one connection, or on many. They end in one of five ways, and what is
  * measured is the time until the last one is gone. Whatever is linear takes as long for each, however many there are:
  * the number behind each time says how many times as long they take as the row above, four as many.
