@@ -586,11 +586,17 @@ static bool exs_xfer_only_direct(const struct exs_conn *conn, const struct exs_x
 	return x->is_recv && x->rcv.len && exs_conn_ringless(conn);
 }
 
-/* Whether a receive's memory is worth a key: see net.exs.direct_min. */
+/*
+ * Whether a receive's memory is worth a key: see net.exs.direct_min. A message that is
+ * too long to be eager has no other way.
+ */
 static bool exs_xfer_is_direct(const struct exs_conn *conn, const struct exs_xfer *x)
 {
-	return exs_xfer_only_direct(conn, x) ||
-	       (x->is_recv && x->rcv.len >= exs_sysctl(conn->xn, direct_min));
+	u64 least = exs_sysctl(conn->xn, direct_min);
+
+	if (conn->socktype == EXS_WIRE_SEQPACKET)
+		least = min_t(u64, least, EXS_WIRE_DATA_MAX + 1);
+	return exs_xfer_only_direct(conn, x) || (x->is_recv && x->rcv.len >= least);
 }
 
 static bool exs_xfer_needs_map(const struct exs_conn *conn, const struct exs_xfer *x)

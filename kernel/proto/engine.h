@@ -251,6 +251,7 @@ struct exs_policy {
 	u32 used;		/* adverts, in this phase                    */
 	u16 guess_after;	/* so many transfers through the ring        */
 	u8 guess_exp;
+	u8 eager_row;		/* messages that came so, one after another  */
 	u8 choice;		/* the model's, EXS_CHOICE_*                 */
 };
 

@@ -15,8 +15,8 @@
  *     the queue gets message Rp + i.
  *  2. ADVERT{number, segments, returned space}: for receive i the number Rp + i,
  *     in order, before FIN, and with no revoke due or out. Receives that ask for
- *     it (EXS_RCV_DIRECT) are advertised in advance; the head, if it is not, once
- *     its message is announced. The window is all of the receive; it may be
+ *     it (EXS_RCV_DIRECT) are advertised in advance, unless messages have been eager of
+ *     late (policy.c); the head, if it is not, once its message is announced. The window is all of the receive; it may be
  *     empty.
  *  3. Sender on ADVERT: F += returned space. After FIN it is dropped, and if its
  *     number is before Sp. Else its number is Sp + (adverts held): they always
@@ -205,7 +205,7 @@ static bool message_advertisable(const struct exs_engine *e,
 {
 	if (!exs_rcv_can_advertise(rcv))
 		return false;
-	return rcv->flags & EXS_RCV_DIRECT ||
+	return (rcv->flags & EXS_RCV_DIRECT && exs_policy_expects(e)) ||
 	       (e->announced && !e->adverts_out && exs_rule(ANNOUNCED));
 }
 
@@ -255,6 +255,7 @@ static int message_rx_imm(struct exs_engine *e, u32 kind, u32 len)
 	if (len > rcv->window || (truncated && len != rcv->window))
 		return -EPROTO;
 	e->stats.received_bytes += len;
+	exs_policy_message(e, false);
 	message_arrived(e, rcv, len, truncated);
 	return 0;
 }
@@ -273,6 +274,7 @@ static int message_rx_eager(struct exs_engine *e, const struct exs_msg *msg,
 		return -EPROTO;
 
 	e->stats.received_bytes += msg->len;
+	exs_policy_message(e, true);
 	if (head) {
 		if (!exs_rule(EAGER_VOIDS) && head->flags & EXS_RCV_ADVERTISED)
 			e->adverts_out++;	/* stays counted as out */

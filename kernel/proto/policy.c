@@ -27,6 +27,8 @@
 #define WORTH_ASKING	4096	/* bytes of a send                           */
 #define REST_FACTOR	32	/* how much longer than a stop all else takes */
 #define REST_EXP_MAX	3	/* so many doublings of it                   */
+/* So many eager messages one after another: the next one will hardly need an advert. */
+#define EAGER_ROW_MAX	8
 #define GUESS_EXP_MAX	10
 #define EXPLORE_FACTOR	40
 #define EXPLORE_EXP_MAX	6
@@ -371,4 +373,24 @@ void exs_policy_indirect(struct exs_engine *e, bool more)
 		p->guess_exp++;
 	p->guess_after = p->guess_exp ? 1u << p->guess_exp : 0;
 	p->used = 0;
+}
+
+/* Whether a message's receive is advertised before the message is announced. */
+bool exs_policy_expects(const struct exs_engine *e)
+{
+	bool chosen;
+
+	if (exs_chosen(e, EXS_CHOICE_GUESS, &chosen))
+		return chosen;
+	return e->policy.eager_row < EAGER_ROW_MAX;
+}
+
+void exs_policy_message(struct exs_engine *e, bool eager)
+{
+	struct exs_policy *p = &e->policy;
+
+	if (!eager)
+		p->eager_row = 0;
+	else if (p->eager_row < EAGER_ROW_MAX)
+		p->eager_row++;
 }

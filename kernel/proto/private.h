@@ -68,7 +68,8 @@ extern u64 exs_rules_off;
 #define EXS_CHOICE_WAIT		0x01	/* sender: for an advert               */
 #define EXS_CHOICE_ASK		0x02	/* sender: for an advert               */
 #define EXS_CHOICE_LEAVE	0x04	/* sender: its adverts, for the ring   */
-#define EXS_CHOICE_GUESS	0x08	/* receiver: that nothing is under way */
+#define EXS_CHOICE_GUESS	0x08	/* receiver: that nothing is under way;
+					 * that a message needs an advert      */
 
 static inline bool exs_chosen(const struct exs_engine *e, u8 what, bool *chosen)
 {
@@ -219,6 +220,8 @@ void exs_policy_closed(struct exs_engine *e);
 void exs_policy_ring(struct exs_engine *e);
 void exs_policy_missed(struct exs_engine *e);
 bool exs_policy_guesses(const struct exs_engine *e);
+bool exs_policy_expects(const struct exs_engine *e);
+void exs_policy_message(struct exs_engine *e, bool eager);
 void exs_policy_indirect(struct exs_engine *e, bool more);
 
 /* receive.c: our receives and adverts */

@@ -512,7 +512,41 @@ static void poll_keeps_order(void)
 	event_is(q, EXS_EVT_RECV, 4, ECANCELED, 0);
 }
 
+enum { MIDDLE = 2048, EAGER_ROW = 8 };
+
+static void message_comes(const struct pair *p, exs_qhandle_t q, size_t len)
+{
+	must_be(send(p->c, buf + MIDDLE, len, 0), len);
+	event_is(q, EXS_EVT_RECV, 1, 0, len);
+}
+
+/* What can hold more than an eager message is advertised before there is one, until messages turn out to be shorter. */
+static void advertised_ahead(void)
+{
+	exs_qhandle_t q = queue_new(8);
+	exs_mhandle_t m = region_new(buf, MIDDLE, 0);
+	struct pair p;
+	int i;
+
+	pair_open(&p);
+	for (i = 1; i <= EAGER_ROW; i++) {
+		start_recv(p.s, buf, MIDDLE, 0, q, 1, m);
+		wait_delta("adverts_tx", i);
+		message_comes(&p, q, 64);
+	}
+	start_recv(p.s, buf, MIDDLE, 0, q, 1, m);
+	message_comes(&p, q, 64);
+	must_be(delta("adverts_tx"), EAGER_ROW);
+	start_recv(p.s, buf, MIDDLE, 0, q, 1, m);
+	message_comes(&p, q, MIDDLE);
+	must_be(delta("adverts_tx"), EAGER_ROW + 1);
+	start_recv(p.s, buf, MIDDLE, 0, q, 1, m);
+	wait_delta("adverts_tx", EAGER_ROW + 2);
+	message_comes(&p, q, MIDDLE);
+}
+
 static const struct e2e_case cases[] = {
+	{ "advertised_ahead", advertised_ahead, .on = ON_SEQ },
 	{ "poll_keeps_order", poll_keeps_order, .on = ON_SEQ },
 	{ "poll_keeps_its_word", poll_keeps_its_word, .on = ON_SEQ, .limit = 120 },
 	{ "boundaries", boundaries, .on = ON_SEQ | ON_SEQ6 },

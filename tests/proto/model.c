@@ -44,6 +44,8 @@ static const struct family families[] = {
 	  "ring=2 a.send=1,1,1 a.choices=WA,LG,W,- b.choices=-,G a.fin b.cancel=1" },
 	{ "stream, any policy of the receiver", { "D1", "DW2", "R1" }, 3,
 	  "ring=2 a.send=1,1,1,1 a.choices=A,- b.choices=-,G,-" },
+	{ "seqpacket, any policy of the receiver", { "D1", "D3", "N2" }, 3,
+	  "seqpacket space=130 a.send=1,3,2 a.fin b.choices=-,G,- b.cancel=1" },
 	{ "stream, FIN confirmed", { "D1", "DW2", "N1" }, 2,
 	  "confirm credits=4 ring=2 a.send=1 a.fin b.fin b.cancel=1" },
 	{ "stream, more credits and fewer", { "D1", "DW2", "N1" }, 2,

@@ -858,9 +858,9 @@ void world_start(void)
 		exs_engine_init(e, &config);
 		e->sp = START_POSITION;
 		e->rp = START_POSITION;
+		e->policy.choice = EXS_CHOICE_GUESS;
 		if (scenario.seqpacket)
 			continue;
-		e->policy.choice = EXS_CHOICE_GUESS;
 		e->ps = START_PHASE;
 		e->pr = START_PHASE;
 	}
