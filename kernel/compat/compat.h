@@ -56,8 +56,8 @@ static inline int exs_compat_call_accept(struct socket *sock, const struct proto
 #endif
 }
 
-/* Such kernels give sockets pages by ->sendpage(), too. */
 #ifndef EXS_HAVE_COPY_SPLICE_READ
+/* Such kernels give sockets pages by ->sendpage(), too. */
 static inline ssize_t copy_splice_read(struct file *file, loff_t *pos,
 				       struct pipe_inode_info *pipe, size_t len,
 				       unsigned int flags)
@@ -88,10 +88,14 @@ static inline int exs_cgroup_bpf_sock_addr(struct sock *sk, struct sockaddr *add
 }
 #endif
 
-/* Without it IPv6's part of a socket is at the end. */
-#if defined(EXS_HAVE_IPV6_PINFO_OFFSET) && IS_ENABLED(CONFIG_IPV6)
+#ifdef EXS_HAVE_IPV6_PINFO_OFFSET
+#if IS_ENABLED(CONFIG_IPV6)
 #define EXS_IPV6_PINFO(type, member)	.ipv6_pinfo_offset = offsetof(type, member),
 #else
+#define EXS_IPV6_PINFO(type, member)
+#endif
+#else
+/* IPv6's part of a socket is at the end. */
 #define EXS_IPV6_PINFO(type, member)
 #endif
 
@@ -123,8 +127,8 @@ static inline struct mem_cgroup *exs_memcg_get(struct mem_cgroup *memcg)
 	return memcg;
 }
 
-/* Tables end with an empty entry that @size does not count. */
 #ifndef EXS_HAVE_REGISTER_NET_SYSCTL_SZ
+/* Tables end with an empty entry that @size does not count. */
 static inline struct ctl_table_header *
 register_net_sysctl_sz(struct net *net, const char *path,
 		       struct ctl_table *table, size_t size)
@@ -147,8 +151,8 @@ static inline void vm_flags_clear(struct vm_area_struct *vma, unsigned long flag
 }
 #endif
 
-/* Workqueues are per processor unless they are told to be unbound. */
 #ifndef EXS_HAVE_WQ_PERCPU
+/* Workqueues are per processor unless they are told to be unbound. */
 #define WQ_PERCPU 0
 #endif
 
@@ -174,8 +178,8 @@ static inline int exs_receive_fd(struct file *file, int __user *ufd, unsigned in
 #endif
 }
 
-/* Files are freed by RCU, and not reused before. */
 #ifndef EXS_HAVE_GET_FILE_ACTIVE
+/* Files are freed by RCU, and not reused before. */
 static inline struct file *get_file_active(struct file **f)
 {
 	struct file *file;
@@ -262,8 +266,8 @@ static inline void hrtimer_setup(struct hrtimer *timer,
 }
 #endif
 
-/* Macros wherever they exist, so no probe is needed. */
 #ifndef ITER_SOURCE
+/* Macros wherever they exist, so no probe is needed. */
 #define ITER_SOURCE	WRITE
 #define ITER_DEST	READ
 #endif
@@ -272,8 +276,8 @@ static inline void hrtimer_setup(struct hrtimer *timer,
 #define iter_iov_addr(iter) ((iter)->iov->iov_base + (iter)->iov_offset)
 #endif
 
-/* Without it sockets take no pages by reference, other than by ->sendpage(). */
 #ifndef MSG_SPLICE_PAGES
+/* Without it sockets take no pages by reference, other than by ->sendpage(). */
 #define MSG_SPLICE_PAGES	0
 #endif
 
@@ -302,8 +306,8 @@ static inline struct ubuf_info *exs_msg_zerocopy_alloc(struct sock *sk)
 void exs_ubuf_mark(struct ubuf_info *ubuf);
 bool exs_ubuf_is_marked(const struct ubuf_info *ubuf);
 
-/* Without it nobody can tell a kiocb of Linux AIO: then there is none. */
 #ifndef IOCB_AIO_RW
+/* Without it nobody can tell a kiocb of Linux AIO: then there is none. */
 #define IOCB_AIO_RW	0
 #endif
 

@@ -7,8 +7,9 @@
  * those of files (async/file/feed.c). Reads of Linux AIO become asynchronous receives
  * (async/aio.c). Otherwise a send copies the bytes into kernel pages, or has
  * pages of io_uring's or, with MSG_ZEROCOPY, the program's, and somebody to tell when it
- * needs them no longer (async/memory/zerocopy.c), and returns; a receive of a stream takes a place in the order
- * of receives and copies from the ring; a receive of messages is in message.c.
+ * needs them no longer (async/memory/zerocopy.c), and returns; a receive of a stream
+ * takes a place in the order of receives and copies from the ring; a receive of messages
+ * is in message.c.
  */
 #include <linux/mm.h>
 #include <linux/sched/signal.h>

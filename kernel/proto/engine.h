@@ -349,8 +349,8 @@ void exs_engine_tune(struct exs_engine *e, u32 eager_max, u32 adverts_max);
 /**
  * exs_engine_send() - queue a send behind those before it
  * @e: the engine
- * @snd: @len and @max_piece, or @gate, set, the rest zero; the engine's until exs_engine_next_done(), or
- *	until a tx with @snd_done is complete (which of the two: exactly one).
+ * @snd: @len and @max_piece, or @gate, set, the rest zero; the engine's until
+ *	exs_engine_next_done(), or until a tx with @snd_done is complete (which of the two: exactly one).
  *	After exs_engine_shutdown() it is done at once with -EPIPE.
  */
 void exs_engine_send(struct exs_engine *e, struct exs_snd *snd);

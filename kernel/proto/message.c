@@ -16,8 +16,8 @@
  *  2. ADVERT{number, segments, returned space}: for receive i the number Rp + i,
  *     in order, before FIN, and with no revoke due or out. Receives that ask for
  *     it (EXS_RCV_DIRECT) are advertised in advance, unless messages have been eager of
- *     late (policy.c); the head, if it is not, once its message is announced. The window is all of the receive; it may be
- *     empty.
+ *     late (policy.c); the head, if it is not, once its message is announced. The window
+ *     is all of the receive; it may be empty.
  *  3. Sender on ADVERT: F += returned space. After FIN it is dropped, and if its
  *     number is before Sp. Else its number is Sp + (adverts held): they always
  *     are for Sp, Sp + 1, ... without a gap.

@@ -387,7 +387,10 @@ int exs_verbs_register(struct exs_verbs_ep *v, struct exs_verbs_slot *slot,
 int exs_verbs_register_ring(struct exs_verbs_ep *v, struct exs_verbs_slot *slot,
 			    struct exs_tx *tx);
 bool exs_verbs_invalidate(struct exs_ep *ep, struct exs_xfer *x);
-/* The peer had our device invalidate @rkey. Return: whether it had been told of it. conn->lock held. */
+/*
+ * The peer had our device invalidate @rkey. Return: whether it had been told of it.
+ * conn->lock held.
+ */
 bool exs_verbs_key_died(struct exs_verbs_ep *v, u32 rkey);
 
 /* verbs_post.c */

@@ -100,6 +100,7 @@ struct exs_opt_timeout {
 	__u32 flags;
 	__u32 pad;
 };
+
 #define EXS_TIMEOUT_ONCE	1
 #define EXS_TIMEOUT_MAX		(1ULL << 62)
 
@@ -135,6 +136,7 @@ struct exs_ioc_probe {
 	__u32 sqe_flags;
 	__u32 protocol;
 };
+
 #define EXS_PROBE_SIZE_VER0	48
 #define EXS_FEATURE_DEVICE	(1ULL << 0)	/* EXS_DEVICE is there          */
 #define EXS_FEATURE_AIO_READ	(1ULL << 1)	/* reads of Linux AIO that would
@@ -156,6 +158,7 @@ struct exs_ioc_qcreate {
 	__u32 capacity;
 	__aligned_u64 ring_size;
 };
+
 #define EXS_QCREATE_SIZE_VER0	24
 #define EXS_QF_CLOEXEC		1
 
@@ -172,6 +175,7 @@ struct exs_ioc_mreg {
 	__aligned_u64 addr;
 	__aligned_u64 len;
 };
+
 #define EXS_MREG_SIZE_VER0	24
 #define EXS_MREG_READ		1	/* operations may read from it (send) */
 #define EXS_MREG_WRITE		2	/* operations may write to it (recv)  */
@@ -302,6 +306,7 @@ struct exs_sqe {
 	__u32 flags;
 	__u32 user_tag;
 };
+
 #define EXS_SQE_SIZE_VER0	64
 #define EXS_SQE_TIMEOUT_ONCE	1	/* @timeout: as EXS_TIMEOUT_ONCE          */
 #define EXS_SQE_TIMEOUT_END	2	/* @timeout: no event of its own: the
@@ -325,6 +330,7 @@ struct exs_sqe_msg {
 	__u32 count;
 	__u32 flags;
 };
+
 #define EXS_SQE_MSG_SIZE_VER0	16
 #define EXS_IOV_MAX		1024
 /* With pieces of files, on an ordinary socket: shut it down for sending when all of
@@ -345,6 +351,7 @@ struct exs_sqe_iovec {
 	__s32 region;
 	__u32 flags;
 };
+
 #define EXS_IOV_FILE		1
 #define EXS_IOV_TO_EOF		(~0ULL)
 
@@ -367,6 +374,7 @@ struct exs_ioc_submit {
 	__u32 sqe_size;
 	__u32 flags;
 };
+
 #define EXS_SUBMIT_SIZE_VER0	24
 
 /**
@@ -384,6 +392,7 @@ struct exs_ioc_wait {
 	__u32 count;
 	__s64 timeout_ns;
 };
+
 #define EXS_WAIT_SIZE_VER0	16
 
 /**
@@ -420,6 +429,7 @@ struct exs_ioc_claim {
 	__u32 token;
 	__u32 flags;
 };
+
 #define EXS_CLAIM_SIZE_VER0	16
 #define EXS_CLAIM_CLOSE		1
 #define EXS_CLAIM_UNDO		2
@@ -443,6 +453,7 @@ struct exs_ioc_cancel {
 	__u32 count;
 	__aligned_u64 handle;
 };
+
 #define EXS_CANCEL_SIZE_VER0	24
 #define EXS_CANCEL_FD		1	/* of this socket                       */
 #define EXS_CANCEL_HANDLE	2	/* with this handle                     */
@@ -465,6 +476,7 @@ struct exs_ioc_attr {
 	__u32 attr;
 	__s64 value;
 };
+
 #define EXS_ATTR_SIZE_VER0	16
 #define EXS_ATTR_DEPTH		1	/* get, set (at least what is reserved or
 					 * unread, at most the capacity)        */

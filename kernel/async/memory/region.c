@@ -307,8 +307,9 @@ int exs_region_use(struct exs_region *r, u64 addr, u64 len, u32 access,
 	iov_iter_bvec(iter, dest ? ITER_DEST : ITER_SOURCE,
 		      r->bvec + exs_range_page(r->addr, addr),
 		      exs_range_pages(addr, len), len);
+	/* Every bio_vec is one page. */
 	if (len)
-		iter->iov_offset = offset_in_page(addr);		/* every bio_vec is one page */
+		iter->iov_offset = offset_in_page(addr);
 	return 0;
 }
 
