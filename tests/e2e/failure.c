@@ -187,8 +187,8 @@ static void sharer_killed(void)
 
 	pair_open(&p);
 	pid = spawn(child_with_load, &p.c);
-	must(recv(p.s, malloc(PIECE), PIECE, 0));
-	reap(pid);
+	must_be(recv(p.s, malloc(PIECE), PIECE, MSG_WAITALL), PIECE);
+	must_be(reap(pid), SIGKILL);
 	wait_until(!counter("live_ops") && !counter("live_pinned_pages"));
 	check(!(poll_now(p.c, 0) & (POLLERR | POLLHUP)), "the connection died with one of its users");
 }
