@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 enum { SOCKETS = 200, BATCH = 256 };
@@ -85,12 +86,17 @@ static void unmap(struct load *l)
 	must(munmap((void *)kept.head, sysconf(_SC_PAGESIZE)));
 }
 
-/* AF_EXS' end what waits there; ordinary ones only if they are taken away from the queue. */
+/*
+ * AF_EXS' end what waits there, at once if they do not linger; ordinary ones only if they are
+ * taken away from the queue.
+ */
 static void close_sockets(struct load *l)
 {
+	struct linger at_once = { .l_onoff = 1 };
 	int i, err;
 
 	for (i = 0; i < l->sockets; i++) {
+		must(setsockopt(socket_of(l, i), SOL_SOCKET, SO_LINGER, &at_once, sizeof(at_once)));
 		err = e2e.family == exs_family_number() ? close(socket_of(l, i)) :
 							  exs_close(socket_of(l, i), 0, l->q, i);
 		must(err);
@@ -138,13 +144,24 @@ static const struct way {
 
 /* -- */
 
+/* Little goes on its way before the sends wait. */
+static void narrow(const struct pair *p)
+{
+	int least = 1;
+
+	must(setsockopt(p->c, SOL_SOCKET, SO_SNDBUF, &least, sizeof(least)));
+	must(setsockopt(p->s, SOL_SOCKET, SO_RCVBUF, &least, sizeof(least)));
+}
+
 static void load_open(struct load *l)
 {
 	int i;
 
 	l->q = queue_new(l->ops + l->sockets);
-	for (i = 0; i < l->sockets; i++)
+	for (i = 0; i < l->sockets; i++) {
 		pair_open(&l->p[i]);
+		narrow(&l->p[i]);
+	}
 }
 
 static void load_close(struct load *l)

@@ -97,7 +97,7 @@ static void exs_mm_cancel(struct exs_mm *m)
 	LIST_HEAD(ops);
 
 	while ((q = exs_mm_next_queue(m))) {
-		exs_queue_collect(q, exs_mm_match, m, &ops);
+		exs_queue_collect(q, NULL, exs_mm_match, m, &ops);
 		exs_queue_put(q);
 	}
 	exs_ops_cancel(&ops);

@@ -252,7 +252,7 @@ void exs_ops_cancel(struct list_head *list)
 struct exs_cancel_key {
 	u32 flags;
 	u32 withdraw;		/* opcode of those to be withdrawn, or 0 */
-	const struct sock *sk;
+	const struct sock *sk;	/* or NULL: whatever they are on */
 	u64 handle;
 };
 
@@ -267,8 +267,6 @@ static bool exs_cancel_match(const struct exs_op *op, const void *arg)
 {
 	const struct exs_cancel_key *key = arg;
 
-	if (key->flags & EXS_CANCEL_FD && op->sk != key->sk)
-		return false;
 	/* Its connect(2) is yet to come, and says itself what becomes of it. */
 	if (!key->withdraw && op->opcode == EXS_OP_CONNECT && !exs_connect_begun(op))
 		return false;
@@ -281,7 +279,7 @@ static bool exs_cancel_match(const struct exs_op *op, const void *arg)
 /* Of several the last will do: they have the same event. Return: 0 or 1. */
 static u32 exs_op_withdraw(struct exs_queue *q, const struct exs_cancel_key *key)
 {
-	struct exs_op *op = exs_queue_find_last(q, exs_cancel_match, key);
+	struct exs_op *op = exs_queue_find_last(q, key->sk, exs_cancel_match, key);
 	bool done;
 
 	if (!op)
@@ -298,7 +296,7 @@ static u32 exs_ops_cancel_matching(struct exs_queue *q, const struct exs_cancel_
 
 	if (key->withdraw)
 		return exs_op_withdraw(q, key);
-	n = exs_queue_collect(q, exs_cancel_match, key, &list);
+	n = exs_queue_collect(q, key->sk, exs_cancel_match, key, &list);
 	exs_ops_cancel(&list);
 	return n;
 }

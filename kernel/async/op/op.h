@@ -199,6 +199,7 @@ struct exs_op_foreign {
  * @link: the address space that submitted it; stays as long as @queue
  * @sk: reference; NULL: it has no socket
  * @node: queue->ops, later one of the lists of tokens; queue->lock
+ * @sock_node: queue->sock_ops, while @inflight; queue->lock
  * @inflight: among queue->ops; queue->lock
  * @cancel_node: of whoever set EXS_OP_CANCEL
  * @timer: its timeouts, or NULL; fixed before it has a slot
@@ -222,6 +223,7 @@ struct exs_op {
 	struct exs_mm_link *link;
 	struct sock *sk;
 	struct list_head node;
+	struct list_head sock_node;
 	bool inflight;
 	struct list_head cancel_node;
 	struct exs_op_timer *timer;

@@ -340,9 +340,7 @@ static void exs_foreign_accept_cleanup(struct exs_op *op)
 
 static bool exs_foreign_match_others(const struct exs_op *op, const void *arg)
 {
-	const struct exs_op *close = arg;
-
-	return op->sk == close->sk && op->opcode != EXS_OP_CLOSE;
+	return op->opcode != EXS_OP_CLOSE;
 }
 
 /*
@@ -356,7 +354,7 @@ static long exs_foreign_close_issue(struct exs_op *op, struct socket *sock)
 
 	if (err)
 		return err;
-	exs_queue_collect(op->queue, exs_foreign_match_others, op, &others);
+	exs_queue_collect(op->queue, op->sk, exs_foreign_match_others, NULL, &others);
 	exs_ops_cancel(&others);
 	exs_lane_wait_cancelled(op);
 	exs_tokens_drop_offers(op->queue, op->sk);

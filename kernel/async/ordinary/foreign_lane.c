@@ -590,10 +590,9 @@ void exs_lane_cancel(struct exs_op *op)
 		exs_lane_end(op, exs_lane_cancelled(op));
 }
 
-static bool exs_lane_match_cancelled(const struct exs_op *op, const struct exs_op *other)
+static bool exs_lane_is_cancelled(const struct exs_op *op)
 {
-	return op->sk == other->sk &&
-	       atomic_read(&op->state) == (EXS_OP_ISSUED | EXS_OP_CANCEL);
+	return atomic_read(&op->state) == (EXS_OP_ISSUED | EXS_OP_CANCEL);
 }
 
 static bool exs_lane_is_over(const struct exs_op *op)
@@ -622,9 +621,9 @@ void exs_lane_wait_cancelled(const struct exs_op *op)
 	struct exs_op *other;
 	struct exs_walk w;
 
-	exs_walk_begin(q, &w, false);
+	exs_walk_begin(q, &w, op->sk, false);
 	while ((other = exs_walk_next(q, &w))) {
-		if (!exs_lane_match_cancelled(other, op))
+		if (!exs_lane_is_cancelled(other))
 			continue;
 		refcount_inc(&other->ref);
 		spin_unlock(&q->lock);

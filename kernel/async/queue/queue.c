@@ -20,9 +20,6 @@
 #include "../op/op.h"
 #include "queue.h"
 
-/* Operations looked at before a walk through them reschedules. */
-#define EXS_WALK_BATCH	1024
-
 /* Operations are charged so many at a time, as most queues soon have as many again. */
 #define EXS_OPS_CHARGE	64
 
@@ -84,11 +81,15 @@ static void exs_queue_uncharge(struct exs_queue *q)
 
 static void exs_queue_init(struct exs_queue *q, u32 depth)
 {
+	unsigned int i;
+
 	kref_init(&q->ref);
 	spin_lock_init(&q->lock);
 	exs_slots_init(&q->slots, depth);
 	q->npages = 2 + PFN_UP((size_t)q->slots.capacity * sizeof(struct exs_cqe));
 	INIT_LIST_HEAD(&q->ops);
+	for (i = 0; i < ARRAY_SIZE(q->sock_ops); i++)
+		INIT_LIST_HEAD(&q->sock_ops[i]);
 	INIT_LIST_HEAD(&q->walks);
 	exs_timeouts_open(q);
 	INIT_LIST_HEAD(&q->links);
@@ -217,6 +218,7 @@ static void exs_queue_enter(struct exs_queue *q, struct exs_op *op)
 {
 	lockdep_assert_held(&q->lock);
 	list_move_tail(&op->node, &q->ops);
+	list_add_tail(&op->sock_node, exs_queue_ops_of(q, op->sk));
 	op->inflight = true;
 	op->link->inflight++;
 	q->inflight++;
@@ -238,22 +240,12 @@ int exs_queue_reserve(struct exs_queue *q, struct exs_op *op)
 	return err;
 }
 
-/* Those who were to come to @op next come to its neighbour. */
-static void exs_walks_leave(struct exs_queue *q, const struct exs_op *op)
-{
-	struct exs_walk *w;
-
-	lockdep_assert_held(&q->lock);
-	list_for_each_entry(w, &q->walks, node)
-		if (w->next == &op->node)
-			w->next = w->back ? op->node.prev : op->node.next;
-}
-
 static void exs_queue_forget(struct exs_queue *q, struct exs_op *op)
 {
 	lockdep_assert_held(&q->lock);
 	exs_walks_leave(q, op);
 	list_del_init(&op->node);
+	list_del(&op->sock_node);
 	op->inflight = false;
 	op->link->inflight--;
 	q->inflight--;
@@ -334,77 +326,6 @@ void exs_queue_timed_out(struct exs_queue *q, const struct exs_cqe *cqe)
 	exs_queue_notify_locked(q);
 }
 
-void exs_walk_begin(struct exs_queue *q, struct exs_walk *w, bool back)
-	__acquires(&q->lock)
-{
-	spin_lock(&q->lock);
-	w->back = back;
-	w->next = back ? q->ops.prev : q->ops.next;
-	w->left = q->slots.reserved;	/* each operation has a slot at least */
-	list_add(&w->node, &q->walks);
-}
-
-struct exs_op *exs_walk_next(struct exs_queue *q, struct exs_walk *w)
-	__must_hold(&q->lock)
-{
-	struct list_head *at;
-
-	lockdep_assert_held(&q->lock);
-	if (w->left && w->left % EXS_WALK_BATCH == 0) {
-		spin_unlock(&q->lock);
-		cond_resched();
-		spin_lock(&q->lock);
-	}
-	at = w->next;
-	if (at == &q->ops || !w->left)
-		return NULL;
-	w->left--;
-	w->next = w->back ? at->prev : at->next;
-	return list_entry(at, struct exs_op, node);
-}
-
-void exs_walk_end(struct exs_queue *q, struct exs_walk *w)
-	__releases(&q->lock)
-{
-	list_del(&w->node);
-	spin_unlock(&q->lock);
-}
-
-u32 exs_queue_collect(struct exs_queue *q, exs_op_match match, const void *arg,
-		      struct list_head *list)
-{
-	struct exs_walk w;
-	struct exs_op *op;
-	u32 n = 0;
-
-	exs_walk_begin(q, &w, false);
-	while ((op = exs_walk_next(q, &w))) {
-		if (!match(op, arg))
-			continue;
-		n++;
-		if (exs_op_claim_cancel(op))
-			list_add_tail(&op->cancel_node, list);
-	}
-	exs_walk_end(q, &w);
-	return n;
-}
-
-struct exs_op *exs_queue_find_last(struct exs_queue *q, exs_op_match match,
-				   const void *arg)
-{
-	struct exs_walk w;
-	struct exs_op *op;
-
-	exs_walk_begin(q, &w, true);
-	do {
-		op = exs_walk_next(q, &w);
-	} while (op && !match(op, arg));
-	if (op)
-		refcount_inc(&op->ref);
-	exs_walk_end(q, &w);
-	return op;
-}
-
 /*
  * The descriptor
  */
@@ -423,7 +344,7 @@ static int exs_queue_file_release(struct inode *inode, struct file *file)
 	spin_lock(&q->lock);
 	q->dead = true;
 	spin_unlock(&q->lock);
-	exs_queue_collect(q, exs_match_all, NULL, &ops);
+	exs_queue_collect(q, NULL, exs_match_all, NULL, &ops);
 	exs_ops_cancel(&ops);
 	exs_timeouts_close(q);
 	exs_tokens_drop(q);

@@ -4,6 +4,7 @@
  *
  *   queue.c   object, descriptor, mapping, reservation and posting
  *   ring.h    the ring, and the barriers of both its sides
+ *   walk.c    the operations in flight, of all sockets or of one
  *   wait.c    everything by which a program learns that there are events
  *   attend.c  waiting threads process completions themselves
  *   busy.c    waiting threads that do not sleep
@@ -19,6 +20,7 @@
 #ifndef EXS_ASYNC_QUEUE_H
 #define EXS_ASYNC_QUEUE_H
 
+#include <linux/hash.h>
 #include <linux/kref.h>
 #include <linux/list.h>
 #include <linux/mutex.h>
@@ -37,6 +39,9 @@ struct exs_net;
 struct exs_user;
 struct sock;
 
+/* A list for sockets with the same hash: a queue serves hundreds of them, or more. */
+#define EXS_QUEUE_SOCK_BITS	6
+
 /**
  * struct exs_queue - an event queue
  * @ref: the file and the operations
@@ -53,6 +58,7 @@ struct sock;
  * @pages: its pages; constant
  * @npages: how many; constant
  * @ops: operations in flight
+ * @sock_ops: the same, by socket: exs_queue_ops_of()
  * @walks: struct exs_walk, who is among them
  * @timeouts: struct exs_op_timer, of operations in flight: those whose last timeout
  *	entry was not consumed, in the order of the entries
@@ -96,6 +102,7 @@ struct exs_queue {
 	unsigned long npages;
 
 	struct list_head ops;
+	struct list_head sock_ops[1 << EXS_QUEUE_SOCK_BITS];
 	struct list_head walks;
 	struct list_head timeouts;
 	struct delayed_work look;
@@ -209,16 +216,29 @@ void exs_queue_post_token(struct exs_queue *q, struct exs_op *op, const struct e
  */
 void exs_queue_timed_out(struct exs_queue *q, const struct exs_cqe *cqe);
 
+/*
+ * walk.c
+ */
+
+/* Where the operations in flight on @sk are, or those that have no socket; and others. */
+static inline struct list_head *exs_queue_ops_of(struct exs_queue *q, const struct sock *sk)
+{
+	return &q->sock_ops[hash_ptr(sk, EXS_QUEUE_SOCK_BITS)];
+}
+
 /**
  * struct exs_walk - a walk through the operations in flight
  * @node: queue->walks
- * @next: the one to come, or queue->ops; an operation that leaves moves it on
+ * @ops: queue->ops, or one of queue->sock_ops
+ * @next: the one to come, or @ops; an operation that leaves moves it on
+ * @sk: whose they are, or NULL: all
  * @back: from the last to the first
  * @left: no more than there were at the beginning; those that come later do not count
  */
 struct exs_walk {
 	struct list_head node;
-	struct list_head *next;
+	struct list_head *ops, *next;
+	const struct sock *sk;
 	bool back;
 	u32 left;
 };
@@ -227,24 +247,28 @@ struct exs_walk {
  * From begin to end q->lock is held, but exs_walk_next() releases it now and then, to
  * reschedule, and so may the caller between two calls. Process context.
  */
-void exs_walk_begin(struct exs_queue *q, struct exs_walk *w, bool back) __acquires(&q->lock);
+void exs_walk_begin(struct exs_queue *q, struct exs_walk *w, const struct sock *sk, bool back)
+	__acquires(&q->lock);
 /* The next operation; NULL: there is none. */
 struct exs_op *exs_walk_next(struct exs_queue *q, struct exs_walk *w) __must_hold(&q->lock);
 void exs_walk_end(struct exs_queue *q, struct exs_walk *w) __releases(&q->lock);
+
+/* Those who were to come to @op next come to its neighbour. q->lock held. */
+void exs_walks_leave(struct exs_queue *q, struct exs_op *op);
 
 /* Whether cancellation should hit @op. */
 typedef bool (*exs_op_match)(const struct exs_op *op, const void *arg);
 
 /*
- * Put the operations that @match onto @list, for exs_ops_cancel(). Return:
- * how many operations match, even if others cancel them already.
+ * Put the operations on @sk, or all if it is NULL, that @match onto @list, for
+ * exs_ops_cancel(). Return: how many do, even if others cancel them already.
  */
-u32 exs_queue_collect(struct exs_queue *q, exs_op_match match, const void *arg,
-		      struct list_head *list);
+u32 exs_queue_collect(struct exs_queue *q, const struct sock *sk, exs_op_match match,
+		      const void *arg, struct list_head *list);
 
-/* The last operation in flight that @match, with a reference; or NULL. */
-struct exs_op *exs_queue_find_last(struct exs_queue *q, exs_op_match match,
-				   const void *arg);
+/* The last operation in flight on @sk that @match, with a reference; or NULL. */
+struct exs_op *exs_queue_find_last(struct exs_queue *q, const struct sock *sk,
+				   exs_op_match match, const void *arg);
 
 /*
  * wait.c
