@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * What a memory key is said to cover, beside what ib_sg_to_pages() covers with one:
- * with entries of all kinds, as devices with and without an IOMMU see them.
+ * Compares the calculated extent of a memory key with the pages that
+ * ib_sg_to_pages() covers with one: with entries of all kinds, as devices with and
+ * without an IOMMU see them.
  */
 #include <kunit/test.h>
 #include <linux/prandom.h>
@@ -78,7 +79,9 @@ static void fill(struct scatterlist *sgl, u32 i, u64 addr, u32 len)
 /* As behind an IOMMU, which may make one of everything. */
 static void one_entry(struct kunit *test)
 {
-	static const u32 offs[] = { 0, 1, 17, PAGE_SIZE - 1, PAGE_SIZE, PAGE_SIZE + 1, 100 * PAGE_SIZE };
+	static const u32 offs[] = {
+		0, 1, 17, PAGE_SIZE - 1, PAGE_SIZE, PAGE_SIZE + 1, 100 * PAGE_SIZE
+	};
 	static const u32 starts[] = { 0, 1, 8, PAGE_SIZE - 1 };
 	struct scatterlist sgl[1];
 	u32 key_pages, i, j;

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Receives are mapped, planned, registered and invalidated as in exs.ko, for a device
- * that is made up: its DMA mapping is that of no IOMMU, or merges as one does; its keys
- * have each size that is allowed; and what a key covers is what ib_map_mr_sg() says, page
- * by page. Plan and registration must agree, and the pool of keys never be short.
+ * Receives are mapped, planned, registered and invalidated as in exs.ko, for a simulated
+ * device. Its DMA mapping works as without an IOMMU, or merges as one does. Its keys have
+ * each allowed size. A key covers the pages that ib_map_mr_sg() reports, page by page.
+ * Plan and registration must agree, and the pool of keys must never be short.
  */
 #include <kunit/test.h>
 #include <linux/bvec.h>
@@ -142,7 +142,7 @@ static int fake_post_send(struct ib_qp *qp, const struct ib_send_wr *wr,
 #include "transport/verbs_map.c"
 #include "transport/verbs_mr.c"
 
-/* What it asks of others. */
+/* Its dependencies. */
 int exs_limit_charge(enum exs_limit what, long n, struct exs_user **user)
 {
 	return 0;
@@ -327,7 +327,7 @@ static void window(struct kunit *test, struct bench *b, struct exs_xfer *x, u64 
 	x->rcv.window = min_t(u64, x->rcv.max_window, x->rcv.len - base);
 	KUNIT_ASSERT_EQ(test, advertise(b, x, &tx), 0);
 	KUNIT_EXPECT_LE(test, (u32)tx.msg.nsegs, x->rcv.max_segs);
-	/* A window that is all of it needs what was planned, and no less. */
+	/* A window that is all of it needs exactly the planned keys. */
 	if (x->rcv.window == x->rcv.len)
 		KUNIT_EXPECT_EQ(test, (u32)tx.msg.nsegs, x->rcv.max_segs);
 	exs_verbs_pos_advance(&pos, base);
@@ -430,6 +430,47 @@ static void windows(struct kunit *test)
 	}
 }
 
+/* -- the peer has our device invalidate them */
+
+/* A message of one key in chain 1; the peer does so before the end of this chain, or after it. */
+static void dies_when(struct kunit *test, bool early)
+{
+	struct bench *b = bench_new(test, EXS_VERBS_KEY_PAGES, EXS_WIRE_SEQPACKET);
+	struct exs_xfer *x = kzalloc(sizeof(*x), GFP_KERNEL);
+	bool known, twice, follows;
+	u32 rkey;
+
+	KUNIT_ASSERT_NOT_NULL(test, x);
+	fake_iommu = iommus[0];
+	recv_init(test, b, x, ONE_RUN, 0, SZ_4K);
+	KUNIT_ASSERT_EQ(test, exs_verbs_map(&b->v.ep, x), 0);
+	b->v.chains_begun = 1;
+	window(test, b, x, 0);
+	rkey = list_first_entry(&x->map.mrs, struct exs_verbs_mr, link)->mr->rkey;
+	spin_lock(&b->conn.lock);
+	b->v.chains_ended = !early;
+	known = exs_verbs_key_died(&b->v, rkey);
+	twice = exs_verbs_key_died(&b->v, rkey);
+	/* What was registered since then is valid. */
+	b->v.chains_ended = 1;
+	follows = exs_verbs_invalidate(&b->v.ep, x);
+	spin_unlock(&b->conn.lock);
+	KUNIT_EXPECT_TRUE(test, known);
+	KUNIT_EXPECT_FALSE(test, twice);
+	KUNIT_EXPECT_EQ(test, follows, early);
+	if (follows)
+		invalidate_end(b, x);
+	recv_end(b, x);
+	kfree(x);
+	bench_free(test, b);
+}
+
+static void dies(struct kunit *test)
+{
+	dies_when(test, false);
+	dies_when(test, true);
+}
+
 /* -- the pool */
 
 enum { MANY = 100 };
@@ -457,7 +498,10 @@ static void grows(struct kunit *test)
 	bench_free(test, b);
 }
 
-/* The device has no more keys: a stream does without, a message cannot; nothing is reserved. */
+/*
+ * The device has no more keys: a stream works without, a message cannot; nothing is
+ * reserved.
+ */
 static void has_no_more(struct kunit *test)
 {
 	struct bench *b = bench_new(test, EXS_VERBS_KEY_PAGES, EXS_WIRE_STREAM);
@@ -494,11 +538,13 @@ struct play {
 	u32 all;
 };
 
-/* As the engine and exs_verbs_room() allow: 64 segments out, and an advert's keys there unless some are dying. */
+/*
+ * As the engine and exs_verbs_room() allow: 64 segments out, and an advert's keys there.
+ */
 static bool may_advertise(const struct bench *b, const struct play *p, u32 i)
 {
 	return !p->out[i] && p->all + p->x[i].rcv.max_segs <= EXS_VERBS_KEYS_MAX &&
-	       (b->v.nkeys_free >= EXS_VERBS_SEGS || !b->v.keys_dying);
+	       b->v.nkeys_free >= EXS_VERBS_SEGS;
 }
 
 static void play_one(struct kunit *test, struct bench *b, struct play *p, u32 i)
@@ -567,13 +613,13 @@ static void ring_of(struct kunit *test, struct bench *b, void *mem, u32 size)
 
 static void rings(struct kunit *test)
 {
-	void *mem = vmalloc(EXS_VERBS_RING_MAX);
+	void *mem = vmalloc(EXS_RING_MAX);
 	struct bench *b;
 	u32 pages, size, i;
 
 	KUNIT_ASSERT_NOT_NULL(test, mem);
 	for (pages = EXS_VERBS_KEY_PAGES_MIN; pages <= EXS_VERBS_KEY_PAGES; pages += 17)
-		for (size = PAGE_SIZE; size <= EXS_VERBS_RING_MAX; size *= 2)
+		for (size = PAGE_SIZE; size <= EXS_RING_MAX; size *= 2)
 			for (i = 0; i < ARRAY_SIZE(iommus); i++) {
 				fake_iommu = iommus[i];
 				b = bench_new(test, pages, EXS_WIRE_STREAM);
@@ -589,6 +635,7 @@ static void rings(struct kunit *test)
 static struct kunit_case keys_cases[] = {
 	KUNIT_CASE(messages),
 	KUNIT_CASE(windows),
+	KUNIT_CASE(dies),
 	KUNIT_CASE(grows),
 	KUNIT_CASE(has_no_more),
 	KUNIT_CASE(never_short),

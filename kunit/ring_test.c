@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Slots of a completion ring: none is lost, none is given out twice, and
- * nothing that the program writes into its head makes the kernel overwrite an
- * entry that was not read.
+ * Slots of a completion ring: none is lost, none is given out twice, and no
+ * head that the program writes makes the kernel overwrite an unread entry.
  */
 #include <kunit/test.h>
 #include <linux/module.h>
@@ -105,7 +104,7 @@ static void index_wraps(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, exs_slots_consume(&s, 1ULL << 32));
 }
 
-/* A program that writes what it likes: no unread entry is ever overwritten. */
+/* A program that writes any head: no unread entry is ever overwritten. */
 static void hostile_program(struct kunit *test)
 {
 	struct rnd_state rnd;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The wire format, in the kernel's own build of it: what is written can be read,
+ * The wire format, in the kernel's own build: an encoded message can be decoded,
  * and nothing malformed passes. (tests/proto goes much further, in user space.)
  */
 #include <kunit/test.h>
@@ -105,8 +105,8 @@ static void message_round_trip(struct kunit *test)
 	KUNIT_EXPECT_LT(test, exs_wire_get_msg(buf, EXS_WIRE_HDR_LEN - 1, in), 0);
 }
 
-/* Whatever is accepted can be written again, byte for byte. (With KASAN: and
- * nothing outside is touched.)
+/* An accepted message can be encoded again, byte for byte. (With KASAN: no
+ * other memory is touched.)
  */
 static void message_noise(struct kunit *test)
 {

@@ -5,23 +5,22 @@
  * operation, into the program's own pages, and completes when that does. A vector
  * has no more than UIO_MAXIOV pieces, so that these need no other bound.
  *
- * A kiocb that waits holds its file and its context, and whoever ends the
- * context (io_destroy(2), exit, exec) waits for it, deaf to signals. So it has to
- * be certain that it can be brought to an end: AIO asks for that with a cancel
- * function, in which nothing may sleep, so a work item follows. It cancels the
- * receive, which may take an answer of the peer, but no longer than
- * net.exs.stall_timeout (exs_run_revokes()).
+ * A kiocb that waits holds its file and its context, and a task that ends the
+ * context (io_destroy(2), exit, exec) waits for it, uninterruptibly. So its end
+ * must be certain: AIO requests it by a cancel function, which may not sleep, so
+ * a work item follows. It cancels the receive. That may need an answer of the
+ * peer, but takes no longer than net.exs.stall_timeout (exs_run_revokes()).
  *
  * io_uring has no such function for a read that was queued, so its reads are
- * never queued here: it waits for readiness instead. Writes are neither: the
- * socket layer does not let sendmsg() queue them. io_uring's zero-copy sends are
- * another thing (zerocopy.c).
+ * never queued here: it waits for readiness instead. Nor are writes: the socket
+ * layer does not let sendmsg() queue them. For io_uring's zero-copy sends see
+ * zerocopy.c.
  *
- * Issuing and cancelling may meet, as in op.h: two bits tell who starts the work.
- * kiocb_set_cancel_fn() comes before the receive is there to be completed, as it
- * may be at once; from then on whatever happens is the kiocb's completion, and
- * AIO calls the cancel function only until then, under a lock that the completion
- * takes, too.
+ * Issuing and cancelling may meet, as in op.h: two bits decide which of them
+ * starts the work. kiocb_set_cancel_fn() comes before the receive is there to be
+ * completed, which may happen at once. From then on the only outcome is the
+ * kiocb's completion. AIO calls the cancel function only before it, under a lock
+ * that the completion takes, too.
  */
 #include <linux/aio.h>
 #include <linux/refcount.h>
@@ -46,7 +45,7 @@
  * @call: what the socket completes
  * @user: what AIO wants completed
  * @sk: reference
- * @conn: its connection, a reference: a socket that is closed lets go of it
+ * @conn: its connection, a reference: a closed socket drops its own
  * @vector: the program's pages
  * @iter: the same
  * @work: cancels the receive

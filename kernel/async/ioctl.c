@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The ioctls of this floor, and its beginning and end.
+ * The ioctls of this layer, its init and exit.
  */
 #include <linux/file.h>
 #include <linux/miscdevice.h>
@@ -9,6 +9,7 @@
 
 #include "../core/sock.h"
 #include "aio.h"
+#include "async.h"
 #include "file/feed.h"
 #include "ordinary/foreign.h"
 #include "ioctl.h"
@@ -16,6 +17,7 @@
 #include "op/op.h"
 #include "queue/queue.h"
 #include "memory/region.h"
+#include "memory/zerocopy.h"
 
 exs_hot
 int exs_ioc_get(void *dst, size_t size, size_t first, const void __user *arg)
@@ -76,7 +78,7 @@ static int exs_attr_set(struct exs_queue *q, void __user *arg)
 	}
 }
 
-/* What can be read off under the lock. */
+/* The state that is read under the lock. */
 static int exs_attr_read(struct exs_queue *q, u32 attr, s64 *value)
 {
 	int err = 0;
@@ -154,7 +156,7 @@ static int exs_ioctl_probe(void __user *arg)
 	return exs_ioc_put(arg, &out, sizeof(out));
 }
 
-/* What needs no queue and no socket. */
+/* Ioctls that need no queue and no socket. */
 static int exs_module_ioctl(unsigned int cmd, void __user *arg)
 {
 	switch (EXS_IOC_SIZELESS(cmd)) {
@@ -193,16 +195,24 @@ long exs_queue_ioctl(struct file *file, unsigned int cmd, unsigned long arg)
 	}
 }
 
-int exs_async_ioctl(struct socket *sock, unsigned int cmd, void __user *arg)
+static int exs_async_ioctl(struct socket *sock, unsigned int cmd, void __user *arg)
 {
 	int ret = exs_module_ioctl(cmd, arg);
 
 	return ret == -ENOTTY ? -ENOIOCTLCMD : ret;
 }
 
+const struct exs_async exs_async = {
+	.ioctl		= exs_async_ioctl,
+	.aio_read	= exs_aio_read,
+	.zerocopy_alloc	= exs_zerocopy_alloc,
+	.zerocopy_free	= exs_zerocopy_free,
+};
+
 /*
- * EXS_DEVICE: queues and regions for whoever has no queue yet. It opens to all, as
- * socket(2) is for all; what it makes is counted per user.
+ * EXS_DEVICE: queues and regions for processes that have no queue yet. Everybody
+ * may open it, as everybody may call socket(2); its queues and regions are counted
+ * per user.
  */
 
 static long exs_device_ioctl(struct file *file, unsigned int cmd, unsigned long arg)
@@ -275,7 +285,7 @@ no_conn_ops:
 	return err;
 }
 
-/* No descriptor is left. What may be is on its way out of a callback. */
+/* No descriptor is left. At most a thread is on its way out of a callback. */
 void exs_async_exit(void)
 {
 	exs_feeds_exit();
@@ -286,7 +296,7 @@ void exs_async_exit(void)
 	/* The end of an address space may still cancel a poll ... */
 	exs_mm_exit();
 	exs_poll_ops_exit();
-	/* ... whose end may be that of its queue, which has links. */
+	/* ... and its end may end its queue, which has links. */
 	exs_mm_exit();
 	exs_ops_exit();
 }

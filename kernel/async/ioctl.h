@@ -11,7 +11,7 @@ struct file;
 
 /**
  * exs_ioc_get() - copy an ioctl's argument in
- * @dst: where to; what the program does not know of it becomes zero
+ * @dst: the copy; fields that the program does not know become zero
  * @size: sizeof(*dst); its first member is u32 size, and becomes the program's
  * @first: the size of its first version, EXS_*_SIZE_VER0
  * @arg: the program's
@@ -21,7 +21,7 @@ struct file;
  */
 int exs_ioc_get(void *dst, size_t size, size_t first, const void __user *arg);
 
-/* Copy back what the program knows of it. Return: 0, -EFAULT. */
+/* Copy back the fields that the program knows. Return: 0, -EFAULT. */
 int exs_ioc_put(void __user *arg, const void *src, size_t size);
 
 /* .unlocked_ioctl of a queue. */

@@ -6,6 +6,9 @@
  * differs, this file offers the new shape. Whether it differs is found out by
  * compiling probe/NAME.c and probe/NAME-old.c, of which exactly one must
  * compile (probed.sh), never from a version number: stable trees backport.
+ *
+ * What needs a function of its own: accept.c (proto_ops.accept), ubuf.c (struct
+ * ubuf_info). There are no objects and no locks.
  */
 #ifndef EXS_COMPAT_H
 #define EXS_COMPAT_H
@@ -75,7 +78,7 @@ int exs_accept(struct socket *sock, struct socket *newsock,
 #endif
 
 #ifdef CONFIG_CGROUP_BPF
-/* What the BPF programs of @sk's cgroup say of an address that it is to bind or connect to. */
+/* The verdict of the BPF programs of @sk's cgroup on an address to bind or connect to. */
 static inline int exs_cgroup_bpf_sock_addr(struct sock *sk, struct sockaddr *addr, int *len,
 					   enum cgroup_bpf_attach_type type, u32 *flags)
 {
@@ -100,8 +103,8 @@ static inline int exs_cgroup_bpf_sock_addr(struct sock *sk, struct sockaddr *add
 #endif
 
 /*
- * AF_UNIX: messages that @sk receives, and those that it sends, say who sent them. @sock is
- * its socket, or was a moment ago.
+ * AF_UNIX: messages that @sk receives or sends carry the sender's credentials. @sock is its
+ * socket, or was a moment ago.
  */
 static inline bool exs_wants_creds(const struct sock *sk, const struct socket *sock)
 {
@@ -152,7 +155,7 @@ static inline void vm_flags_clear(struct vm_area_struct *vma, unsigned long flag
 #endif
 
 #ifndef EXS_HAVE_WQ_PERCPU
-/* Workqueues are per processor unless they are told to be unbound. */
+/* Workqueues are per processor unless they are made unbound. */
 #define WQ_PERCPU 0
 #endif
 
@@ -224,9 +227,9 @@ static inline int exs_pin_to_read(unsigned long at, int n, struct page **pages)
 #endif
 
 /*
- * A long-term pin for writing. Not of pages that a file system writes back: whoever marks
- * one dirty has to lock it, and may wait for whoever serves the file system, as of FUSE.
- * Pinning refuses them itself where it does not return the areas any more.
+ * A long-term pin for writing. Not of pages that a file system writes back: marking one
+ * dirty needs its lock, and may wait for a server of the file system, as with FUSE. Newer
+ * kernels do not return the areas any more; there pinning itself refuses such pages.
  */
 #ifdef EXS_HAVE_PIN_USER_PAGES_NOVMAS
 static inline int exs_pin_to_write(unsigned long at, int n, struct page **pages)
@@ -273,13 +276,22 @@ static inline void hrtimer_setup(struct hrtimer *timer,
 #endif
 
 #ifndef iter_iov_addr
-#define iter_iov_addr(iter) ((iter)->iov->iov_base + (iter)->iov_offset)
+static inline void __user *iter_iov_addr(const struct iov_iter *iter)
+{
+	return iter->iov->iov_base + iter->iov_offset;
+}
 #endif
 
 #ifndef MSG_SPLICE_PAGES
-/* Without it sockets take no pages by reference, other than by ->sendpage(). */
+/* Without it sockets take pages by reference only by ->sendpage(). */
 #define MSG_SPLICE_PAGES	0
 #endif
+
+/*
+ * Of a call to the family's own sendmsg(): its memory is pages that have to be referenced. Where
+ * ->sendpage() makes such calls, no other call has this bit together with an ITER_BVEC.
+ */
+#define EXS_MSG_SPLICE_PAGES	(MSG_SPLICE_PAGES ?: 0x8000000)
 
 /*
  * Have SOL_SOCKET's options come to exs_setsockopt(), as SO_ZEROCOPY knows TCP alone. Without
@@ -302,12 +314,33 @@ static inline struct ubuf_info *exs_msg_zerocopy_alloc(struct sock *sk)
 #endif
 }
 
-/* Makes @ubuf one that exs_ubuf_is_marked(). */
-void exs_ubuf_mark(struct ubuf_info *ubuf);
-bool exs_ubuf_is_marked(const struct ubuf_info *ubuf);
+/* A ubuf_info is known for ours by the function that it names. */
+void exs_ubuf_complete(struct sk_buff *skb, struct ubuf_info *ubuf, bool success);
+
+#ifdef EXS_HAVE_UBUF_INFO_OPS
+extern const struct ubuf_info_ops exs_ubuf_ops;
+#endif
+
+static inline void exs_ubuf_mark(struct ubuf_info *ubuf)
+{
+#ifdef EXS_HAVE_UBUF_INFO_OPS
+	ubuf->ops = &exs_ubuf_ops;
+#else
+	ubuf->callback = exs_ubuf_complete;
+#endif
+}
+
+static inline bool exs_ubuf_is_marked(const struct ubuf_info *ubuf)
+{
+#ifdef EXS_HAVE_UBUF_INFO_OPS
+	return ubuf->ops == &exs_ubuf_ops;
+#else
+	return ubuf->callback == exs_ubuf_complete;
+#endif
+}
 
 #ifndef IOCB_AIO_RW
-/* Without it nobody can tell a kiocb of Linux AIO: then there is none. */
+/* Without it a kiocb of Linux AIO cannot be recognised: then none is queued. */
 #define IOCB_AIO_RW	0
 #endif
 
@@ -318,7 +351,7 @@ bool exs_ubuf_is_marked(const struct ubuf_info *ubuf);
 #define EXS_COMPAT_FEATURES	0
 #endif
 
-/* The kiocb that a read of Linux AIO came with; NULL where recvmsg() is not told. */
+/* The kiocb of a read of Linux AIO; NULL where recvmsg() does not get it. */
 static inline struct kiocb *exs_msg_aio(const struct msghdr *msg)
 {
 #ifdef EXS_HAVE_MSG_IOCB

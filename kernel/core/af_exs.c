@@ -9,7 +9,7 @@
  * call. A socket is one of
  *
  *	plain		UNCONNECTED or BOUND; xs->bound is what rdma_cm reserved
- *	listening	xs->listen holds connections that nobody accepted yet
+ *	listening	xs->listen holds connections that were not accepted yet
  *	connecting	xs->attempt is a connection that may come to nothing
  *	connected	xs->conn; moves data (conn.c, run.c, data.c, message.c)
  *	handed over	TCP's for good; the struct socket has another sock (fallback.c)
@@ -24,7 +24,7 @@
  *			from UNCONNECTED, BOUND, CONNECTING, fallback: HANDED
  *
  * exs_change_state() makes these moves and no others. A connection that ends
- * leaves its socket CONNECTED: what is left to read, and the error, are there.
+ * leaves its socket CONNECTED: unread data and the error are still there.
  *
  * Locks
  * =====
@@ -39,10 +39,10 @@
  * struct sock; inside conn->lock that of the orphans.
  *
  * No rdma_* function is called under lock_sock: where the transport has to do
- * something that takes rdma_cm's locks (bind, listen, create, unbind), op_lock
- * alone is held, and the state decides whether it is to be done. The transport
+ * something that takes rdma_cm's locks (bind, listen, create, unbind), only
+ * op_lock is held, and the state decides whether it is done. The transport
  * calls back (exs_listen_*, exs_conn_*) under rdma_cm's locks: those functions
- * take spin locks only, and leave what needs lock_sock to exs_sock_wq.
+ * take spin locks only, and leave work that needs lock_sock to exs_attempt_wq.
  *
  * References
  * ==========
@@ -54,6 +54,7 @@
  * The sock holds the module (struct proto's owner), an orphan does not: unloading
  * resets it.
  */
+#include <linux/bvec.h>
 #include <linux/compat.h>
 #include <linux/moduleparam.h>
 #include <linux/poll.h>
@@ -65,7 +66,7 @@
 #include <linux/exs.h>
 
 #include "../compat/compat.h"
-#include "../transport/verbs.h"
+#include "transport.h"
 #include "call.h"
 #include "core.h"
 #include "fallback.h"
@@ -107,7 +108,7 @@ static int exs_bind(struct socket *sock, struct sockaddr_unsized *uaddr, int len
 	if (!xs)
 		return exs_tcp_ops(sock)->bind(sock, uaddr, len);
 	err = exs_bind_ours(xs, sock, uaddr, len);
-	/* TCP's socket is bound: that was what TCP took over with. */
+	/* TCP took over during bind. */
 	return err == -EXS_ETCP ? 0 : err;
 }
 
@@ -156,10 +157,10 @@ static int exs_listen(struct socket *sock, int backlog)
 	return err == -EXS_ETCP ? exs_tcp_ops(sock)->listen(sock, backlog) : err;
 }
 
-/* Back to BOUND: everything that nobody accepted is reset. op_lock held. */
+/* Back to BOUND: reset connections that were not accepted. op_lock held. */
 static void exs_unlisten(struct exs_sock *xs)
 {
-	struct exs_verbs_listener *bound = xs->bound;
+	struct exs_bound *bound = xs->bound;
 
 	lockdep_assert_held(&xs->op_lock);
 	lock_sock(&xs->sk);
@@ -170,7 +171,7 @@ static void exs_unlisten(struct exs_sock *xs)
 	exs_listen_stop(xs, bound);
 }
 
-/* Of EXS, or -EXS_ETCP: one of TCP's waits, or did a moment ago. */
+/* An EXS connection; or -EXS_ETCP: a TCP one waits, or did a moment ago. */
 static int exs_accept_exs(struct exs_sock *xs, struct socket *newsock, int flags)
 {
 	struct sock *child;
@@ -208,7 +209,7 @@ int exs_accept(struct socket *sock, struct socket *newsock,
 	return err;
 }
 
-/* shutdown(), or connect() to AF_UNSPEC, of what is not connected yet. */
+/* shutdown(), or connect() to AF_UNSPEC, of an unconnected socket. */
 static int exs_disconnect(struct exs_sock *xs, struct socket *sock, int err)
 {
 	lockdep_assert_held(&xs->op_lock);
@@ -243,7 +244,7 @@ static int exs_connect_ours(struct exs_sock *xs, struct socket *sock,
 		return exs_connect_refuse(xs, -EINVAL);
 	if (sa->sa_family == AF_UNSPEC) {
 		mutex_lock(&xs->op_lock);
-		/* No event could follow for an operation that waits for connect(). */
+		/* An operation that waits for connect() would get no event. */
 		if (READ_ONCE(xs->connect_waiter) && exs_sock_state(xs) != EXS_CONNECTING)
 			err = exs_connect_refuse(xs, -EAFNOSUPPORT);
 		else
@@ -266,11 +267,11 @@ static int exs_connect_call(struct socket *sock, struct sockaddr_unsized *uaddr,
 	if (err != -EXS_ETCP)
 		return err;
 	err = exs_tcp_ops(sock)->connect(sock, uaddr, len, flags);
-	/* For TCP it is the second call. */
+	/* TCP sees its second call. */
 	return err == -EALREADY && began ? -EINPROGRESS : err;
 }
 
-/* Its own name: while it connects, what the attempt has got by now. lock_sock held. */
+/* The own name; while connecting, that of the attempt. lock_sock held. */
 static int exs_getname_own(struct exs_sock *xs, struct sockaddr *uaddr)
 {
 	struct exs_conn *conn = xs->attempt;
@@ -322,7 +323,7 @@ static int exs_getname(struct socket *sock, struct sockaddr *uaddr, int peer)
 	return len;
 }
 
-/* What is not connected is shut, too, until it is. */
+/* As with TCP, shutting down an unconnected socket lasts until it is connected. */
 static int exs_shutdown_unconnected(struct sock *sk, int how)
 {
 	lock_sock(sk);
@@ -381,8 +382,8 @@ static int exs_shutdown(struct socket *sock, int flags)
 }
 
 /*
- * How long the connection may outlive the socket; waits if the program asked. An
- * asynchronous close does not: SO_LINGER's time is then the connection's.
+ * How long the connection may outlive the socket. Waits if the program asked for that. An
+ * asynchronous close does not: the connection then gets SO_LINGER's time.
  */
 static unsigned long exs_release_linger(struct sock *sk, struct exs_conn *conn)
 {
@@ -403,7 +404,7 @@ static unsigned long exs_release_linger(struct sock *sk, struct exs_conn *conn)
 
 static void exs_release_unconnected(struct exs_sock *xs)
 {
-	struct exs_verbs_listener *bound;
+	struct exs_bound *bound;
 
 	lockdep_assert_held(&xs->op_lock);
 	if (exs_sock_state(xs) == EXS_LISTENING)
@@ -412,16 +413,16 @@ static void exs_release_unconnected(struct exs_sock *xs)
 	bound = xs->bound;
 	xs->bound = NULL;
 	if (bound)
-		exs_verbs_unbind(bound);
-	/* Also one that has listened: nobody accepts any more. */
+		exs_transport.unbind(bound);
+	/* Also after listening: connections are not accepted any more. */
 	clear_bit(EXS_SK_LISTENED, &xs->flags);
 	exs_tcp_drop(xs);
 }
 
 /*
- * Tell asynchronous closes, now or when the connection is over. Other operations
- * come first: accepts have ended, transfers do with the connection; the end of a
- * connect may be on its way. Nobody is added any more: each held a file.
+ * Complete asynchronous closes, now or when the connection is over. Other operations end
+ * first: accepts have ended, transfers end with the connection; a connect may be about to
+ * end. None is added any more: each would need a file.
  */
 static void exs_release_closers(struct exs_sock *xs, struct exs_conn *conn)
 {
@@ -457,6 +458,7 @@ static int exs_release(struct socket *sock)
 	exs_change_state(xs, EXS_CLOSED);
 	release_sock(sk);
 	mutex_unlock(&xs->op_lock);
+	exs_attempt_leave(xs);
 	exs_connect_refuse(xs, -ECANCELED);
 	exs_sock_drop_parked(xs);
 	exs_release_closers(xs, conn);
@@ -469,12 +471,13 @@ __poll_t exs_sock_events(struct exs_sock *xs)
 {
 	struct sock *sk = &xs->sk;
 	u8 shutdown = READ_ONCE(sk->sk_shutdown);
-	/* Before the connection, whose end comes with it: no error without a hang-up. */
+	/* Before the connection's state, which is set with it: no error without a hang-up. */
 	int err = READ_ONCE(sk->sk_err);
-	__poll_t mask = exs_conn_poll(xs->conn, sock_rcvlowat(sk, false, INT_MAX));
+	struct exs_conn *conn = xs->conn;
+	__poll_t mask = exs_conn_poll(conn, sock_rcvlowat(sk, false, INT_MAX));
 
-	/* The peer is done, in order: what TCP calls CLOSE_WAIT. */
-	if (!READ_ONCE(xs->conn->end_err) && !(shutdown & SEND_SHUTDOWN))
+	/* The peer has ended its direction: TCP's CLOSE_WAIT. */
+	if (!READ_ONCE(conn->end_err) && !(shutdown & SEND_SHUTDOWN))
 		mask &= ~EPOLLHUP;
 	if (shutdown & RCV_SHUTDOWN)
 		mask |= EPOLLIN | EPOLLRDNORM | EPOLLRDHUP;
@@ -494,7 +497,7 @@ static __poll_t exs_poll_connected(struct exs_sock *xs)
 	exs_sock_error_before(xs);
 	sk_set_bit(SOCKWQ_ASYNC_NOSPACE, &xs->sk);
 	mask = exs_sock_events(xs);
-	/* The connection may have ended only now: SO_ERROR has to know it, too. */
+	/* The connection may have just ended: SO_ERROR must know it, too. */
 	if (mask & EPOLLERR)
 		exs_sock_publish_error(xs);
 	return mask;
@@ -525,7 +528,7 @@ static __poll_t exs_poll(struct file *file, struct socket *sock, poll_table *wai
 	case EXS_CONNECTED:
 		return exs_poll_connected(xs);
 	case EXS_CONNECTING:
-		/* Its error, if there is one already, comes with the hang-up. */
+		/* An existing error comes with the hang-up. */
 		return 0;
 	default:
 		mask = EPOLLOUT | EPOLLWRNORM | EPOLLHUP;
@@ -537,7 +540,7 @@ static __poll_t exs_poll(struct file *file, struct socket *sock, poll_table *wai
 	return mask;
 }
 
-/* Bytes to be read (of the next message), or of plain sends that are not yet over, or begun. */
+/* Bytes to read (of the next message), or of plain sends that are unfinished, or unsent. */
 static int exs_conn_queued(struct exs_conn *conn, unsigned int cmd)
 {
 	int n;
@@ -574,18 +577,19 @@ static int exs_ioctl_queued(struct exs_sock *xs, unsigned int cmd, int __user *a
 	return put_user(conn ? exs_conn_queued(conn, cmd) : 0, arg);
 }
 
-/* Queues and regions are no affair of the sock. */
+/* Queues and regions do not depend on the sock. */
 static int exs_tcp_ioctl(struct socket *sock, unsigned int cmd, unsigned long value)
 {
 	int err = exs_tcp_ops(sock)->ioctl(sock, cmd, value);
 
-	return err == -ENOIOCTLCMD ? exs_async_ioctl(sock, cmd, (void __user *)value) : err;
+	return err == -ENOIOCTLCMD ? exs_async.ioctl(sock, cmd, (void __user *)value) : err;
 }
 
 static int exs_ioctl(struct socket *sock, unsigned int cmd, unsigned long value)
 {
 	struct exs_sock *xs = exs_of(sock);
 	void __user *arg = (void __user *)value;
+	int err;
 
 	if (!xs)
 		return exs_tcp_ioctl(sock, cmd, value);
@@ -595,11 +599,14 @@ static int exs_ioctl(struct socket *sock, unsigned int cmd, unsigned long value)
 	case SIOCOUTQNSD:
 		return exs_ioctl_queued(xs, cmd, arg);
 	case SIOCATMARK:
-		/* There are no urgent data. */
+		/* There is no urgent data. */
 		return put_user(0, (int __user *)arg);
 	default:
-		return exs_async_ioctl(sock, cmd, arg);
+		break;
 	}
+	err = exs_async.ioctl(sock, cmd, arg);
+	/* ioctls of interfaces, routes and so on, which every socket of the family supports. */
+	return err == -ENOIOCTLCMD ? exs_inet_ioctl(sock, cmd, value) : err;
 }
 
 #ifdef CONFIG_COMPAT
@@ -607,12 +614,14 @@ static int exs_compat_ioctl(struct socket *sock, unsigned int cmd, unsigned long
 {
 	if (!exs_of(sock) && exs_tcp_ops(sock)->compat_ioctl)
 		return exs_tcp_ops(sock)->compat_ioctl(sock, cmd, value);
-	/* Every structure has the same layout for both. */
+	/* A route contains longs. All other structures have one layout. */
+	if (cmd == SIOCADDRT || cmd == SIOCDELRT)
+		return -ENOIOCTLCMD;
 	return exs_ioctl(sock, cmd, (unsigned long)compat_ptr(value));
 }
 #endif
 
-/* Wait for a connect() that is under way. NULL: the socket is not connected. */
+/* Wait for a pending connect(). NULL: the socket is not connected. */
 static struct exs_conn *exs_wait_conn(struct sock *sk, long timeo)
 {
 	int err = exs_sock_wait_connected(sk, &timeo);
@@ -632,7 +641,7 @@ static int exs_send_unconnected(struct sock *sk, int flags)
 	return err;
 }
 
-/* An operation was submitted to a socket of ours, which was not connected. */
+/* An operation was submitted to one of our sockets, which was not connected. */
 static int exs_tcp_sendmsg(struct socket *sock, struct msghdr *msg, size_t len)
 {
 	if (exs_msg_call(msg))
@@ -661,7 +670,7 @@ static int exs_sendmsg_ours(struct sock *sk, struct msghdr *msg, size_t len)
 		return exs_send_unconnected(sk, msg->msg_flags);
 	exs_sock_error_before(exs_sk(sk));
 	err = exs_conn_sendmsg(conn, sk, msg, len);
-	exs_sock_error_after(exs_sk(sk));
+	exs_sock_error_after(exs_sk(sk), conn);
 	return err;
 }
 
@@ -686,7 +695,7 @@ static int exs_recv_unconnected(struct sock *sk)
 	return READ_ONCE(sk->sk_shutdown) & RCV_SHUTDOWN ? 0 : -ENOTCONN;
 }
 
-/* Errors of transmission end a connection: here are only MSG_ZEROCOPY's notifications. */
+/* Errors of transmission end a connection, so only MSG_ZEROCOPY's notifications come here. */
 static int exs_recv_errqueue(struct sock *sk, struct msghdr *msg, size_t len)
 {
 	if (test_bit(EXS_SK_V6, &exs_sk(sk)->flags))
@@ -702,7 +711,7 @@ static int exs_recvmsg_ours(struct sock *sk, struct msghdr *msg, size_t len, int
 
 	if (flags & MSG_ERRQUEUE)
 		return exs_recv_errqueue(sk, msg, len);
-	/* Nor are there urgent data. */
+	/* There is no urgent data. */
 	if (flags & MSG_OOB && exs_sk(sk)->socktype == EXS_WIRE_STREAM)
 		return exs_sock_state(exs_sk(sk)) == EXS_LISTENING ? -ENOTCONN : -EINVAL;
 	if (!conn)
@@ -712,11 +721,11 @@ static int exs_recvmsg_ours(struct sock *sk, struct msghdr *msg, size_t len, int
 	if (!conn)
 		return exs_recv_unconnected(sk);
 	exs_sock_error_before(exs_sk(sk));
-	/* After shutdown(SHUT_RD) what is there can be read, then comes the error, or EOF. */
+	/* After shutdown(SHUT_RD) a read gets the available data, then the error, or EOF. */
 	if (READ_ONCE(sk->sk_shutdown) & RCV_SHUTDOWN && !exs_conn_has_data(conn))
 		return sock_error(sk);
 	err = exs_conn_recvmsg(conn, sk, msg, len, flags);
-	exs_sock_error_after(exs_sk(sk));
+	exs_sock_error_after(exs_sk(sk), conn);
 	return err;
 }
 
@@ -746,8 +755,15 @@ static ssize_t exs_splice_read(struct socket *sock, loff_t *pos, struct pipe_ino
 static ssize_t exs_sendpage(struct socket *sock, struct page *page, int offset, size_t size,
 			    int flags)
 {
-	return exs_of(sock) ? sock_no_sendpage(sock, page, offset, size, flags) :
-			      exs_tcp_ops(sock)->sendpage(sock, page, offset, size, flags);
+	struct msghdr msg = { .msg_flags = flags | EXS_MSG_SPLICE_PAGES };
+	struct bio_vec bvec;
+
+	if (!exs_of(sock))
+		return exs_tcp_ops(sock)->sendpage(sock, page, offset, size, flags);
+	bvec_set_page(&bvec, page, size, offset);
+	iov_iter_bvec(&msg.msg_iter, ITER_SOURCE, &bvec, 1, size);
+	/* As with send(2), security modules are asked. */
+	return sock_sendmsg(sock, &msg);
 }
 #else
 static void exs_splice_eof(struct socket *sock)
@@ -757,7 +773,7 @@ static void exs_splice_eof(struct socket *sock)
 }
 #endif
 
-/* TCP's limit. lock_sock held. There may be enough for those who wait in poll(). */
+/* TCP's limit. lock_sock held. This may make a socket readable for threads in poll(). */
 static int exs_set_rcvlowat(struct sock *sk, int val)
 {
 	int most = sk->sk_userlocks & SOCK_RCVBUF_LOCK ? READ_ONCE(sk->sk_rcvbuf) :
@@ -783,11 +799,12 @@ static int exs_set_peek_off(struct sock *sk, int val)
 
 static int exs_gettstamp(struct socket *sock, void __user *stamp, bool timeval, bool time32)
 {
-	return exs_of(sock) ? -ENOIOCTLCMD :
+	/* As with TCP: no packet with a timestamp was received. */
+	return exs_of(sock) ? -ENOENT :
 			      exs_tcp_ops(sock)->gettstamp(sock, stamp, timeval, time32);
 }
 
-/* Without .family, which is no constant: only AF_UNIX looks for its own there. */
+/* Without .family, which is not a constant: only AF_UNIX compares its own there. */
 const struct proto_ops exs_ops = {
 	.owner		= THIS_MODULE,
 	.release	= exs_release,
@@ -819,7 +836,7 @@ const struct proto_ops exs_ops = {
 	.gettstamp	= exs_gettstamp,
 };
 
-/* Switched off is as good as not there. */
+/* Switched off counts as not there. */
 bool exs_sock_enabled(struct net *net)
 {
 	if (exs_sysctl_cap(exs_net(net), enabled))
@@ -867,6 +884,6 @@ int exs_family_init(void)
 void exs_family_exit(void)
 {
 	sock_unregister(exs_family);
-	/* No socket is left. What closed ones left behind does not hold us up. */
+	/* No socket is left. Orphans of closed ones do not delay unloading. */
 	exs_conn_reset_orphans();
 }

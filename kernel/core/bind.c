@@ -2,15 +2,15 @@
 /*
  * Addresses, and bind().
  *
- * A socket of AF_EXS has no address family of its own: it takes AF_INET and AF_INET6, in
- * any order. One of IPPROTO_EXS takes those of its family only. An IPv6 address that is a
- * mapped IPv4 one becomes AF_INET at once, and such a socket shows its AF_INET addresses
- * mapped again, as TCP's do.
+ * An AF_EXS socket has no address family of its own: it takes AF_INET and AF_INET6, in any
+ * order. An IPPROTO_EXS socket takes only those of its family. A mapped IPv4 address
+ * becomes AF_INET at once, and such a socket shows its AF_INET addresses as mapped, like
+ * TCP's.
  */
 #include <net/ip.h>
 #include <net/ipv6.h>
 
-#include "../transport/verbs.h"
+#include "transport.h"
 #include "core.h"
 #include "fallback.h"
 
@@ -105,7 +105,7 @@ int exs_addr_put(const struct exs_sock *xs, const struct sockaddr_storage *addr,
 	return sizeof(*out);
 }
 
-/* What rdma_cm would take and TCP would not. */
+/* Refuse addresses that rdma_cm would take, unlike TCP. */
 static bool exs_addr_is_local(const struct sockaddr_storage *addr)
 {
 	const struct sockaddr_in6 *in6 = (const void *)addr;
@@ -117,7 +117,7 @@ static bool exs_addr_is_local(const struct sockaddr_storage *addr)
 	       !ipv4_is_lbcast(in->sin_addr.s_addr);
 }
 
-/* A socket with such an address has no use for IPv4, and TCP's says so from then on. */
+/* A socket with such an address does not use IPv4, and reports that from then on, like TCP's. */
 static bool exs_addr_is_specific_v6(const struct sockaddr_storage *addr)
 {
 	return addr->ss_family == AF_INET6 &&
@@ -133,25 +133,35 @@ static bool exs_port_is_forbidden(struct net *net, const struct sockaddr_storage
 	       !ns_capable(net->user_ns, CAP_NET_BIND_SERVICE);
 }
 
+static bool exs_addr_is_loopback(const struct sockaddr_storage *addr)
+{
+	if (addr->ss_family == AF_INET6)
+		return ipv6_addr_loopback(&((const struct sockaddr_in6 *)addr)->sin6_addr);
+	return ipv4_is_loopback(((const struct sockaddr_in *)addr)->sin_addr.s_addr);
+}
+
 static int exs_bind_verbs(struct exs_sock *xs, struct sockaddr_storage *addr)
 {
 	unsigned int flags = 0;
 
 	lockdep_assert_held(&xs->op_lock);
+	/* rdma_cm takes it for any address: other machines could connect. */
+	if (exs_addr_is_loopback(addr))
+		return -ENODEV;
 	if (xs->sk.sk_reuse)
 		flags |= EXS_BIND_REUSE;
 	if (xs->sk.sk_ipv6only)
 		flags |= EXS_BIND_V6ONLY;
-	return exs_verbs_bind(sock_net(&xs->sk), addr, flags, &xs->bound);
+	return exs_transport.bind(sock_net(&xs->sk), addr, flags, &xs->bound);
 }
 
-/* TCP may not give just any port that EXS has free, nor the other way round. */
+/* A port that TCP chose may not be free in EXS, and the reverse. */
 #define EXS_BIND_TRIES	32
 
 /*
- * TCP's port, and the same of EXS. TCP's answer counts. If only EXS cannot have what it is
- * to have, TCP takes over, unless somebody else has that port of EXS: whoever connects
- * would reach him.
+ * TCP's port, and the same of EXS. TCP's answer counts. If only EXS cannot bind, TCP takes
+ * over, unless another socket has that port of EXS: a connecting peer would reach that
+ * socket.
  */
 static int exs_bind_tcp_too(struct exs_sock *xs, struct sockaddr_storage *addr)
 {
@@ -182,7 +192,7 @@ static int exs_bind_both(struct exs_sock *xs, struct sockaddr_storage *addr, boo
 			return exs_bind_verbs(xs, addr);
 		((struct sockaddr_in *)addr)->sin_port = port;
 		err = exs_bind_tcp_too(xs, addr);
-		/* What it is bound to is given back, and the next has another port. */
+		/* Its port is released, and the next try gets another one. */
 		if (err && err != -EXS_ETCP)
 			exs_tcp_drop(xs);
 	} while (err == -EADDRINUSE && --tries);
@@ -195,7 +205,7 @@ int exs_bind_addr(struct exs_sock *xs, struct sockaddr_storage *addr, bool v6, b
 	int err;
 
 	lockdep_assert_held(&xs->op_lock);
-	/* Only holders of op_lock leave UNCONNECTED. */
+	/* UNCONNECTED is left only under op_lock. */
 	if (exs_sock_state(xs) != EXS_UNCONNECTED)
 		return -EINVAL;
 	if (!exs_addr_is_local(addr))

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The life of a connection: made, up, lost, drained, gone. What moves data
- * while it is up stands in run.c (the executor) and data.c, message.c (calls).
+ * The life of a connection: created, up, lost, drained, gone. The code that moves its data
+ * is in run.c (the executor) and in data.c and message.c (calls).
  */
 #include <linux/slab.h>
 #include <linux/vmalloc.h>
@@ -15,10 +15,12 @@
 #include "sock.h"
 #include "stats.h"
 
-/* A message costs its length and EXS_EAGER_OVERHEAD while it is kept. */
+/* A message that is kept costs its length and EXS_EAGER_OVERHEAD. */
 #define EXS_HELLO_EAGER_SPACE	(32 * EXS_WIRE_BUF_LEN)
+/* A stream's, before it has a ring. Allocated when first needed. */
+#define EXS_HELLO_EAGER_STREAM	2048
 
-/* Receives that are cancelled before others may have the lock. */
+/* Receives that are cancelled before the lock is released for others. */
 #define EXS_CANCEL_BATCH	256
 
 struct workqueue_struct *exs_run_wq;
@@ -43,7 +45,7 @@ void exs_conn_exit(void)
 	kmem_cache_destroy(exs_conn_cache);
 }
 
-/* So that unloading finds them; they are not kept by it. */
+/* For unloading, which resets them; the list holds no reference. */
 static LIST_HEAD(exs_orphans);
 static DEFINE_SPINLOCK(exs_orphans_lock);
 static int exs_orphan_count;	/* exs_orphans_lock */
@@ -58,7 +60,7 @@ static void exs_conn_linger_work(struct work_struct *work)
 	exs_conn_put(conn);
 }
 
-/* The peer may be one that never answers, and reads on for ever. */
+/* Resets the connection of a peer that did not answer a REVOKE in time. */
 static void exs_conn_revoke_work(struct work_struct *work)
 {
 	struct exs_conn *conn = container_of(to_delayed_work(work), struct exs_conn,
@@ -126,12 +128,10 @@ void exs_conn_release(struct kref *ref)
 	WARN_ON_ONCE(!list_empty(&conn->xfers) || !list_empty(&conn->ending) ||
 		     !list_empty(&conn->finished));
 	exs_message_purge(conn);
-	if (conn->ring_mem) {
-		vfree(conn->ring_mem);
-		exs_live(conn->xn, rings, -1);
-	}
-	if (conn->ring_pages)
-		exs_limit_uncharge(EXS_LIMIT_PAGES, conn->ring_pages, conn->user);
+	kfree(conn->eager_mem);
+	exs_conn_free_ring(conn);
+	if (conn->recv_pages)
+		exs_limit_uncharge(EXS_LIMIT_PAGES, conn->recv_pages, conn->user);
 	if (conn->orphan)
 		exs_orphan_gone(conn);
 	if (conn->user)
@@ -140,6 +140,13 @@ void exs_conn_release(struct kref *ref)
 	kmem_cache_free(exs_conn_cache, conn);
 	exs_live(xn, conns, -1);
 	exs_net_put(xn);
+}
+
+static u32 exs_hello_eager_space(const struct exs_conn *conn)
+{
+	if (conn->socktype == EXS_WIRE_SEQPACKET)
+		return EXS_HELLO_EAGER_SPACE;
+	return exs_conn_ringless(conn) ? 0 : EXS_HELLO_EAGER_STREAM;
 }
 
 void exs_conn_hello(const struct exs_conn *conn, struct exs_hello *hello)
@@ -151,8 +158,7 @@ void exs_conn_hello(const struct exs_conn *conn, struct exs_hello *hello)
 		.max_segs	= EXS_HELD_SEGS_MAX,
 		.recv_len	= EXS_WIRE_BUF_LEN,
 		.features	= EXS_WIRE_FEATURES,
-		.eager_space	= conn->socktype == EXS_WIRE_SEQPACKET ?
-				  EXS_HELLO_EAGER_SPACE : 0,
+		.eager_space	= exs_hello_eager_space(conn),
 	};
 }
 
@@ -165,8 +171,8 @@ static void exs_conn_tune(struct exs_conn *conn)
 }
 
 /*
- * Receives that only a ring could serve may be pending already, so there is no
- * doing without once the connection exists.
+ * A stream cannot lose its ring once the connection exists: receives may be pending that
+ * only a ring can serve.
  */
 int exs_conn_set_option(struct exs_conn *conn, int name, int value)
 {
@@ -189,6 +195,8 @@ int exs_conn_established(struct exs_conn *conn, const struct exs_hello *peer)
 	struct exs_engine_config config = {
 		.peer		= *peer,
 		.eager_max	= EXS_WIRE_DATA_MAX,
+		.ring_max	= EXS_RING_MESSAGE_MAX,
+		.ring_overhead	= EXS_EAGER_OVERHEAD,
 	};
 	int err = -EPROTO;
 
@@ -197,6 +205,7 @@ int exs_conn_established(struct exs_conn *conn, const struct exs_hello *peer)
 	if (conn->state == EXS_CONN_CONNECTING && peer->socktype == conn->socktype) {
 		config.confirm = conn->ep->confirm;
 		exs_engine_init(&conn->engine, &config);
+		conn->engine.credits_wanted = !exs_engine_has(&conn->engine, EXS_WIRE_F_ASK);
 		conn->engine_up = true;
 		exs_conn_tune(conn);
 		WRITE_ONCE(conn->state, EXS_CONN_UP);
@@ -221,8 +230,8 @@ bool exs_conn_sending(const struct exs_conn *conn)
 }
 
 /*
- * The peer may leave before its device has acknowledged what it took. But its FIN returned
- * the credits of all that it had taken.
+ * The peer may leave before its device has acknowledged everything. But its FIN has
+ * returned the credits of all messages that it had taken.
  */
 bool exs_conn_arrived(const struct exs_conn *conn)
 {
@@ -261,20 +270,24 @@ bool exs_conn_both_shut(const struct exs_conn *conn)
 	return conn->engine_up && conn->engine.fin_rcvd && conn->engine.fin_wanted;
 }
 
-/* What a transport calls complete may still be on its way, and a disconnect overtake it. */
+/*
+ * A send that the transport calls complete may still be in flight, and a disconnect may
+ * overtake it.
+ */
 bool exs_conn_flushed(const struct exs_conn *conn)
 {
 	return conn->fin_delivered && exs_engine_confirmed(&conn->engine) &&
 	       !exs_conn_sending(conn);
 }
 
-/* What a disconnect by the peer means for us. conn->lock held. */
+/* The error for a disconnect by the peer. conn->lock held. */
 static int exs_conn_disconnected(const struct exs_conn *conn)
 {
 	const struct exs_engine *e = &conn->engine;
+	int refused = ECONNREFUSED;	/* positive, as exs_conn_lost() takes it */
 
 	if (conn->state != EXS_CONN_UP)
-		return ECONNREFUSED;
+		return refused;
 	if (conn->orphan && exs_conn_flushed(conn))
 		return 0;
 	return e->fin_rcvd && (!exs_conn_sending(conn) || exs_conn_arrived(conn)) ? 0 : ECONNRESET;
@@ -297,7 +310,7 @@ void exs_conn_lost(struct exs_conn *conn, int err)
 	if (first) {
 		if (!err)
 			err = exs_conn_disconnected(conn);
-		/* The peer may go before its CM knows that we are connected. */
+		/* The peer may leave before its CM knows that we are connected. */
 		if (err == ECONNREFUSED && conn->engine_up)
 			err = ECONNRESET;
 		WRITE_ONCE(conn->err, err);
@@ -317,7 +330,7 @@ void exs_conn_lost(struct exs_conn *conn, int err)
 void exs_conn_unuse(struct exs_conn *conn)
 {
 	lockdep_assert_held(&conn->lock);
-	/* exs_conn_drained() waits for it, not before the connection is lost. */
+	/* exs_conn_drained() waits for this, after the connection is lost. */
 	if (!--conn->users && conn->state != EXS_CONN_UP)
 		wake_up_all(&conn->wait);
 }
@@ -345,7 +358,7 @@ static bool exs_conn_is_dead(struct exs_conn *conn)
 void exs_conn_drained(struct exs_conn *conn)
 {
 	exs_conn_lost(conn, ENETDOWN);
-	/* Neither of the two waits for user space: see exs_conn_submit(). */
+	/* Neither waits for user space: see exs_conn_submit(). */
 	wait_event(conn->wait, exs_conn_unused(conn));
 	spin_lock(&conn->lock);
 	conn->drained = true;
@@ -402,7 +415,7 @@ int exs_conn_flush(struct exs_conn *conn, long timeout)
 	return err;
 }
 
-/* End all receives: nobody is left to have them. conn->lock may be dropped meanwhile. */
+/* End all receives, because no reader is left. conn->lock may be dropped meanwhile. */
 static void exs_conn_cancel_receives(struct exs_conn *conn)
 	__must_hold(&conn->lock)
 {
@@ -429,16 +442,21 @@ void exs_conn_shutdown_read(struct exs_conn *conn)
 	exs_conn_run(conn);
 }
 
-/* TCP's rule: a close that throws bytes away is a reset. */
+/* Unread data: closing then resets the connection, as in TCP. */
 static bool exs_conn_unread(const struct exs_conn *conn)
 {
+	const struct exs_engine *e = &conn->engine;
+
 	lockdep_assert_held(&conn->lock);
-	return exs_engine_readable(&conn->engine) || !list_empty(&conn->messages);
+	/* A message in the ring may already have its receive. */
+	if (conn->socktype == EXS_WIRE_SEQPACKET)
+		return e->used || e->announced || !list_empty(&conn->messages);
+	return exs_engine_readable(e);
 }
 
 /*
- * The initial namespace's cap is the machine's. Another namespace leaves as many places
- * free as it has, so that none can have all of them.
+ * The initial namespace's cap is for the whole machine. Any other namespace leaves as many
+ * places free as it uses, so no namespace can take all of them.
  */
 static bool exs_orphan_fits(const struct exs_net *xn)
 {
@@ -467,7 +485,7 @@ static bool exs_conn_adopt(struct exs_conn *conn)
 	return conn->orphan;
 }
 
-/* The next orphan that nobody reset yet, a reference; or NULL. */
+/* The next orphan to reset, with a reference; or NULL. */
 static struct exs_conn *exs_orphan_take(void)
 {
 	struct exs_conn *conn, *found = NULL;
@@ -476,7 +494,7 @@ static struct exs_conn *exs_orphan_take(void)
 	while (!found && !list_empty(&exs_orphans)) {
 		conn = list_first_entry(&exs_orphans, struct exs_conn, orphans);
 		list_del_init(&conn->orphans);
-		/* Or it is on its way to exs_orphan_gone(). */
+		/* Otherwise it is about to reach exs_orphan_gone(). */
 		if (kref_get_unless_zero(&conn->ref))
 			found = conn;
 	}
@@ -540,7 +558,7 @@ u32 exs_conn_notsent(const struct exs_conn *conn)
 	return conn->unsent - min_t(u64, conn->unsent, conn->tx_bytes);
 }
 
-/* TCP_NOTSENT_LOWAT. What becomes less is the end of a send, which wakes those who wait. */
+/* TCP_NOTSENT_LOWAT. The end of a send lowers this number, and wakes waiting threads. */
 static bool exs_conn_much_notsent(const struct exs_conn *conn)
 {
 	const struct sock *sk = conn->sk;
@@ -580,15 +598,15 @@ __poll_t exs_conn_poll(struct exs_conn *conn, int lowat)
 	return mask;
 }
 
-/* A receive that nothing but an advert can bring bytes to. */
+/* A receive that gets bytes only by an advert. */
 static bool exs_xfer_only_direct(const struct exs_conn *conn, const struct exs_xfer *x)
 {
 	return x->is_recv && x->rcv.len && exs_conn_ringless(conn);
 }
 
 /*
- * Whether a receive's memory is worth a key: see net.exs.direct_min. A message that is
- * too long to be eager has no other way.
+ * Whether a receive's memory is worth a key: see net.exs.direct_min. A message that is too
+ * long to be eager needs one.
  */
 static bool exs_xfer_is_direct(const struct exs_conn *conn, const struct exs_xfer *x)
 {
@@ -615,7 +633,7 @@ int exs_conn_take_error(struct exs_conn *conn)
 	return err;
 }
 
-/* What a send finds out about the connection before it starts. */
+/* The error of a send, before it starts. */
 int exs_conn_send_error(struct exs_conn *conn)
 {
 	lockdep_assert_held(&conn->lock);
@@ -626,9 +644,9 @@ int exs_conn_send_error(struct exs_conn *conn)
 	return conn->err ? -conn->err : -EPIPE;
 }
 
-/* Whether @x may start at all. What comes at the place of a gate was admitted with
- * it. A receive may always (it ends with what is there, EOF, or the error), but not
- * overtake a message that is kept.
+/* Whether @x may start. A send at a gate's place was admitted with the gate. A receive may
+ * always start (it ends with the available bytes, EOF, or the error), but not overtake a
+ * kept message.
  */
 static inline int exs_conn_admit(struct exs_conn *conn, const struct exs_xfer *x)
 {
@@ -639,7 +657,7 @@ static inline int exs_conn_admit(struct exs_conn *conn, const struct exs_xfer *x
 		return exs_conn_send_error(conn);
 	if (!conn->engine_up)
 		return -ENOTCONN;
-	/* exs_message_hold() keeps it behind one that is being fetched. */
+	/* exs_message_hold() queues it after a message that is being fetched. */
 	if (conn->fetching && x->call)
 		return 0;
 	return exs_message_kept(conn) ? -EAGAIN : 0;
@@ -665,9 +683,9 @@ static void exs_conn_queue(struct exs_conn *conn, struct exs_xfer *x)
 }
 
 /*
- * Map @x, then queue it. The endpoint stays while conn->users is not zero;
- * mapping sleeps for memory, never for user space. A connection that ends
- * meanwhile still takes a receive, without memory keys.
+ * Map @x, then queue it. The endpoint stays while conn->users is not zero: mapping may
+ * sleep for memory, but never for user space. A connection that ends meanwhile still takes
+ * a receive, without memory keys.
  */
 static int exs_conn_map_and_queue(struct exs_conn *conn, struct exs_xfer *x)
 	__must_hold(&conn->lock)
@@ -775,8 +793,8 @@ static void exs_conn_used(struct exs_conn *conn)
 }
 
 /*
- * Under the list's lock, so that whoever leaves it knows whether they were told. Only
- * of a connection that is up: else there is more to be done than an attendant can.
+ * Runs under the list's lock, so a thread that leaves the list knows whether it was told.
+ * Only while the connection is up: otherwise there is work that attendants cannot do.
  */
 exs_hot
 bool exs_conn_event(struct exs_conn *conn)
@@ -785,7 +803,7 @@ bool exs_conn_event(struct exs_conn *conn)
 	bool attended;
 
 	spin_lock_irqsave(&conn->attendants.lock, flags);
-	/* The lock orders this against those who join. */
+	/* The lock orders this against joining threads. */
 	attended = waitqueue_active(&conn->attendants) &&
 		   READ_ONCE(conn->state) == EXS_CONN_UP;
 	if (attended)

@@ -11,18 +11,19 @@
  *                      |
  *                  exs_ep    (transport/: executes)
  *
- * Whatever happens (a submission, a message, a completion) is told to the
- * engine under conn->lock; then exs_conn_run() pulls from the engine what is to
- * be done. One thread at a time runs a connection: the others leave a note and
- * go. That keeps events in order without holding a lock while many bytes are copied.
+ * Every event (a submission, a message, a completion) is reported to the engine
+ * under conn->lock; then exs_conn_run() pulls the resulting work from the engine.
+ * One thread at a time runs a connection; the others set a flag and leave. So events stay
+ * in order, and no lock is held while many bytes are copied.
  *
- * All of it is process context. Locks: the endpoint's CQ lock > conn->lock >
- * queue lock. conn->lock is never taken in interrupts.
+ * Everything runs in process context. Locks: the endpoint's CQ mutex >
+ * conn->lock. A queue's lock is never taken under conn->lock, nor conn->lock in
+ * interrupts.
  *
  * Life: created by connect() or by a connection request; the socket and the
- * endpoint hold a reference each. When it is over, the endpoint's teardown work
- * disconnects, drains the queue pair and calls exs_conn_drained(): only then
- * do transfers whose memory the peer could still have written to come to an end.
+ * endpoint hold a reference each. At its end, the endpoint's teardown work
+ * disconnects, drains the queue pair and calls exs_conn_drained(). Only then do
+ * transfers end whose memory the peer could still have written to.
  */
 #ifndef EXS_CORE_CONN_H
 #define EXS_CORE_CONN_H
@@ -57,7 +58,7 @@ enum exs_conn_state {
 };
 
 /**
- * struct exs_map - what a transport keeps of one transfer's memory
+ * struct exs_map - a transport's state for one transfer's memory
  * @sgt: the pages, DMA-mapped
  * @one: the entry of @sgt, if one is enough
  * @cursor: where the next piece starts (pieces only go forward)
@@ -68,11 +69,11 @@ enum exs_conn_state {
  * @valid: keys that the peer may be using
  * @invalidating: keys whose invalidation is under way
  * @mapped: whether @sgt is
- * @copy: vmalloc memory that stands in for memory in too many scraps, or NULL
+ * @copy: vmalloc memory in place of memory in too many pieces, or NULL
  * @copy_len: bytes
  * @copy_user: charged with its pages
  * @copy_vec: @copy for @iter of a receive
- * @target: receive: where what comes into @copy is to go
+ * @target: receive: the destination of the bytes in @copy
  */
 struct exs_map {
 	struct sg_table sgt;
@@ -105,12 +106,12 @@ struct exs_map {
  * @done: called once, process context, no lock held, with the bytes or a
  *	negative errno; it owns the transfer from then on and frees it
  * @private: for @done
- * @call: of an asynchronous call; NULL if the memory is ours
+ * @call: the asynchronous call; NULL if the memory is ours
  * @sibling: in call->xfers, until it has ended
  * @gate: send: one with snd.gate, at whose place this one is sent, or NULL
  * @msg_flags: MSG_TRUNC, MSG_EOR for the caller
  * @tx_pending: send: posted pieces whose completion is outstanding
- * @tx_bytes: send: their bytes, until none is
+ * @tx_bytes: send: their bytes, until none is pending
  * @all_posted: send: nothing more of it will be posted
  * @ended: the engine is done with it
  * @held: receive: in conn->held, the engine does not know it yet
@@ -145,26 +146,26 @@ struct exs_xfer {
 /**
  * struct exs_conn - see the top of this file
  * @ref: exs_conn_get(), exs_conn_put()
- * @xn: where it counts; a reference; constant
- * @lock: guards all below but where noted
+ * @xn: its network namespace, for counters; a reference; constant
+ * @lock: guards all members below, except where noted
  * @ep: the endpoint; set once, before the connection is used
  * @sk: the socket; NULL once it is an orphan or before it was accepted
- * @err: positive errno not yet told to the program (SO_ERROR), or 0; looked at
+ * @err: positive errno not yet reported to the program (SO_ERROR), or 0; read
  *	without the lock, too, as are @state and @end_err
  * @state: moves forward only
  * @socktype: enum exs_wire_socktype
- * @tos: IP_TOS or IPV6_TCLASS when it began to connect
- * @bound_dev_if: SO_BINDTODEVICE when it began to connect, or 0
- * @falls_back: if it does not come up TCP takes over; set before it is used
+ * @tos: IP_TOS or IPV6_TCLASS when connecting began
+ * @bound_dev_if: SO_BINDTODEVICE when connecting began, or 0
+ * @falls_back: TCP takes over if this does not come up; set before it is used
  * @local: own address
- * @peer: the peer's
+ * @peer: the peer's address
  * @end_err: positive errno that ended it, 0 while it lives or after an orderly end
  * @options: its SOL_EXS options; read without the lock, too
- * @memcg: charged with what is allocated for it, by whatever thread; a reference, or
- *	NULL: there are none; constant
- * @mss: bytes of data in a packet; 0: not known; likewise
- * @user: whose cap it counts against until it is gone, or NULL: a half-open one's; a
- *	charge, set before it is used
+ * @memcg: charged with its memory, whichever thread allocates it; a reference, or NULL (the
+ *	kernel has no memory cgroups); constant
+ * @mss: bytes of data in a packet; 0: not known; read without the lock, too
+ * @user: the user whose cap it counts against until it is gone; NULL while it is half-open;
+ *	a charge, set before it is used
  */
 struct exs_conn {
 	struct kref ref;
@@ -185,53 +186,62 @@ struct exs_conn {
 	struct sockaddr_storage local, peer;
 	/* private: to conn.c, run.c, data.c, message.c */
 	bool running, run_again;	/* exs_conn_run()                  */
-	int budget;			/* what the runner may still do     */
-	bool engine_up;			/* engine was started: state was UP  */
+	int budget;			/* left for this runner             */
+	bool engine_up;			/* the engine was started            */
 	bool drained;			/* the queue pair is gone           */
-	bool all_ended;			/* transfers were, after that       */
-	bool fin_delivered;		/* as far as the transport knows     */
+	bool all_ended;			/* all transfers ended after that   */
+	bool fin_delivered;		/* according to the transport        */
 	bool orphan;
 	bool read_shut;			/* shutdown(SHUT_RD)                  */
-	bool ring_made;			/* its size is settled: see exs_run_ring() */
-	u64 ring_after;			/* when to try again, as ktime_get_ns() */
-	bool pulling;			/* seqpacket: a plain recv's message is
-					 * on its way into a kernel buffer  */
-	bool fetching;			/* for somebody who polls              */
-	struct list_head held;		/* receives that came meanwhile        */
-	bool pull_wanted;		/* somebody polls for it              */
-	bool pull_failed;		/* for want of memory; who reads hears */
+	bool ring_made;			/* its size is fixed: see exs_run_ring() */
+	u64 ring_after;			/* when to retry, as ktime_get_ns() */
+	u64 credits_after;		/* the same for more credits            */
+	bool pulling;			/* seqpacket: a plain recv's message is being
+					 * received into a kernel buffer
+					 */
+	bool fetching;			/* the same for poll()                 */
+	struct list_head held;		/* receives submitted meanwhile        */
+	bool pull_wanted;		/* poll() wants a message fetched     */
+	bool pull_failed;		/* no memory; the next recv reports it */
 	__poll_t wake;			/* EPOLL* to report at the end of a run */
-	void *ring_mem;			/* our ring; set once, freed with us */
-	u32 ring_pages;			/* charged to @user, likewise        */
+	void *ring_mem;			/* our ring; freed with us, or when refused */
+	void *eager_mem;		/* stream: eager bytes before there is a ring;
+					 * freed with us
+					 */
+	u32 ring_pages;			/* charged to @user, while @ring_mem is there */
+	u32 recv_pages;			/* the same for added receives */
 	u32 users;			/* calls into the endpoint that sleep */
 	struct exs_engine engine;
-	union {				/* too large for a stack; of whoever    */
-		struct exs_tx tx;	/* holds the lock: a sender's,          */
-		struct exs_msg msg;	/* or a receiver's                      */
+	union {				/* too large for the stack; used by the */
+		struct exs_tx tx;	/* holder of the lock: as sender,       */
+		struct exs_msg msg;	/* as receiver                          */
 	};
 	struct list_head xfers;
-	struct list_head ending;	/* receives that ended, in order; their
-					 * keys may still be alive              */
-	struct list_head finished;	/* to be handed to ->done, in order   */
+	struct list_head ending;	/* receives that ended, in order; their keys may
+					 * still be valid
+					 */
+	struct list_head finished;	/* to be passed to ->done, in order   */
 	struct list_head messages;	/* seqpacket: kept, unread             */
-	struct exs_kept *spare;		/* memory for the next of them, or NULL */
+	struct exs_kept *spare;		/* memory for the next kept message, or NULL */
+	u32 spare_len;			/* bytes of data that it has to hold */
 	struct list_head closers;	/* struct exs_waiter; exs_closers_lock */
 	struct list_head flushers;	/* the same                            */
 	struct list_head orphans;	/* exs_orphans; exs_orphans_lock       */
-	u32 sndbuf_used;		/* what plain sends cost that are not yet sent */
-	u32 unsent;			/* their bytes                        */
-	bool revoking;			/* revoke_work is queued, or late     */
-	u64 revokes;			/* that had been sent, how far the     */
-	u32 revoke_rp;			/* peer's data was, and when the       */
-	unsigned long revoke_by;	/* answer must be here, in jiffies     */
-	struct exs_engine_stats reported;	/* already counted               */
+	u32 sndbuf_used;		/* cost of plain sends that were not sent */
+	u32 unsent;			/* bytes of these sends               */
+	bool revoking;			/* revoke_work is queued, or has expired */
+	u64 revokes;			/* REVOKEs sent by then, the position  */
+	u32 revoke_rp;			/* of the peer's data then, how often  */
+	u32 revoke_moves;		/* that moved since, and when          */
+	unsigned long revoke_by;	/* the answer is due, in jiffies       */
+	struct exs_engine_stats reported;	/* already reported              */
 	wait_queue_head_t wait;		/* readers, writers, linger             */
 	wait_queue_head_t attendants;	/* its own lock: see exs_conn_attend()  */
 	struct work_struct run_work;
 	struct delayed_work linger_work;
 	struct delayed_work revoke_work;
 	struct hrtimer alarm;		/* exs_engine_alarm()                 */
-	u64 tx_bytes;			/* of all sends, outstanding          */
+	u64 tx_bytes;			/* bytes of sends, posted and incomplete */
 };
 
 /**
@@ -239,15 +249,19 @@ struct exs_conn {
  * @ops: the transport
  * @conn: the other half; holds a reference
  * @max_piece: most bytes in one EXS_TX_WRITE
- * @max_copy: sends of so many bytes are copied when they are posted, and not mapped
- * @confirm: what is complete need not have arrived, so the peer tells that FIN has;
- *	set before exs_conn_established()
+ * @max_copy: sends of at most this many bytes are copied when they are posted, and
+ *	not mapped
+ * @max_credits: most receives for which the peer can have credits; set once the device is
+ *	known
+ * @confirm: a complete send need not have arrived, so the peer confirms FIN; set before
+ *	exs_conn_established()
  */
 struct exs_ep {
 	const struct exs_ep_ops *ops;
 	struct exs_conn *conn;
 	u32 max_piece;
 	u32 max_copy;
+	u32 max_credits;
 	bool confirm;
 };
 
@@ -264,8 +278,8 @@ struct exs_ep {
  *	conn->lock held, does not sleep. An error resets the connection. Each
  *	send piece ends in exs_conn_sent(), one that is copied perhaps at once.
  * @map: DMA-map @x->iter; receives: take memory keys for a window, set
- *	rcv.max_window and rcv.max_segs (or clear EXS_RCV_DIRECT if there are none
- *	to be had). Sleeps, no lock held.
+ *	rcv.max_window and rcv.max_segs (or clear EXS_RCV_DIRECT if no key is
+ *	left). Sleeps, no lock held.
  * @invalidate: take back the keys of a receive. conn->lock held. Return: true
  *	if exs_conn_invalidated() will follow, false if no key was valid.
  * @unmap: undo @map, any state. No lock held; may sleep.
@@ -273,18 +287,19 @@ struct exs_ep {
  *	take a key for it, registered and described by the next EXS_TX_RING. Once
  *	per connection. Unmapped by the teardown; the memory stays, as unread
  *	bytes outlive the queue pair; conn frees it. Sleeps. No lock.
+ * @add_recvs: post @n more receives, for messages. 0; or -ENOMEM: nothing has changed; any
+ *	other error comes with the end of the connection. Sleeps. No lock.
  * @read_ring: the processor is about to read @len bytes at @off of the ring.
  *	conn->lock held, does not sleep.
- * @wrote: it wrote @len bytes at @off of a receive. conn->lock held, does not
- *	sleep.
- * @poll: process what is complete, a batch of it, unless another thread does so
- *	just now. Process context, sleeps, no lock held. Return: how many completions
- *	there were.
- * @drain: process what is complete, a bounded part of it; the next completion, or
- *	those that are left, come with an event. As above.
- * @close: begin the end; any process context, conn->lock not held, does not wait.
- *	(RDMA knows one way to disconnect: core told the peer what it means.) The
- *	teardown work follows up with exs_conn_drained(). May be called twice.
+ * @wrote: the processor wrote @len bytes at @off of a receive. conn->lock held,
+ *	does not sleep.
+ * @poll: process a batch of completions, unless another thread is doing so. Process
+ *	context, sleeps, no lock held. Return: their number.
+ * @drain: process completions, a bounded number. An event reports the rest, or the next
+ *	completion. As above.
+ * @close: start the teardown; any process context, conn->lock not held, does not wait.
+ *	(RDMA has only one way to disconnect: core has told the peer what it means.) The
+ *	teardown work calls exs_conn_drained() afterwards. May be called twice.
  */
 struct exs_ep_ops {
 	int (*connect)(struct exs_ep *ep, bool nonblock, long timeout);
@@ -294,6 +309,7 @@ struct exs_ep_ops {
 	bool (*invalidate)(struct exs_ep *ep, struct exs_xfer *x);
 	void (*unmap)(struct exs_ep *ep, struct exs_xfer *x);
 	int (*map_ring)(struct exs_ep *ep, void *mem, u32 size);
+	int (*add_recvs)(struct exs_ep *ep, u32 n);
 	void (*read_ring)(struct exs_ep *ep, u32 off, u32 len);
 	void (*wrote)(struct exs_ep *ep, struct exs_xfer *x, u64 off, u64 len);
 	int (*poll)(struct exs_ep *ep);
@@ -301,17 +317,14 @@ struct exs_ep_ops {
 	void (*close)(struct exs_ep *ep);
 };
 
-/*
- * For core and async. None of these may be called with conn->lock held, but where
- * it says so.
- */
+/* For core and async. Called without conn->lock, except where noted. */
 
 int exs_conn_init(void);
 void exs_conn_exit(void);
 
-/* A connection of @xs's (who connects or listens) type and options, without
- * endpoint, one reference; it and all that it takes is charged to @memcg. NULL: no
- * memory. Sleeps. */
+/* A connection with the type and options of @xs (which connects or listens), without
+ * endpoint, one reference. All its memory is charged to @memcg. NULL: no memory. Sleeps.
+ */
 struct exs_conn *exs_conn_alloc(const struct exs_sock *xs, struct mem_cgroup *memcg);
 void exs_conn_release(struct kref *ref);
 
@@ -325,77 +338,83 @@ static inline void exs_conn_put(struct exs_conn *conn)
 	kref_put(&conn->ref, exs_conn_release);
 }
 
-/* Messages that we can take before we must return a credit. */
-#define EXS_HELLO_CREDITS	16
+/*
+ * Messages that we can take before we must return a credit: at first, and where the peer
+ * cannot ask for more.
+ */
+#define EXS_HELLO_CREDITS	EXS_WIRE_CREDITS_MIN
+#define EXS_FIXED_CREDITS	16u
 
-/* Our hello, from the module's limits. */
+/* Our hello. */
 void exs_conn_hello(const struct exs_conn *conn, struct exs_hello *hello);
 
-/* The socket lets go: the connection lingers for at most @linger jiffies
- * (0: reset now), then is reset. Receives end with ECANCELED. */
+/* The socket drops the connection, which stays as an orphan for at most @linger jiffies (0:
+ * none), then is reset. Receives end with ECANCELED.
+ */
 void exs_conn_orphan(struct exs_conn *conn, unsigned long linger);
 
-/* The module is being unloaded: reset all that linger. */
+/* The module is being unloaded: reset all orphans. */
 void exs_conn_reset_orphans(void);
 
-/* Tell @closers (see exs_closers_tell()), which become the connection's, when
- * it is over and all its transfers have ended. It is an orphan. */
+/* Complete @closers (see exs_closers_tell()) when the connection is over and all its
+ * transfers have ended. They now belong to the connection, which is an orphan.
+ */
 void exs_conn_tell_closers(struct exs_conn *conn, struct list_head *closers);
 
-/* Tell @flushers, likewise, when all sends and the FIN are delivered, or that will
- * not be. */
+/* Likewise complete @flushers when all sends and the FIN are delivered, or cannot be. */
 void exs_conn_tell_flushed(struct exs_conn *conn, struct list_head *flushers);
 
-/* Bind a socket to the connection; wakes go there. */
+/* Attach a socket to the connection; it gets the wake-ups. */
 void exs_conn_graft(struct exs_conn *conn, struct sock *sk);
 
-/* Give an option (SOL_EXS) a value that may be given to it, for now and
- * later; exs_conn_run() follows. Any context but interrupts. Return: 0, -EBUSY
- * (the ring is made), -EISCONN (too late to do without one). */
+/* Set an option (SOL_EXS) to a valid value; exs_conn_run() follows. Any context except
+ * interrupts. Return: 0, -EBUSY (the ring exists), -EISCONN (too late to do without a
+ * ring).
+ */
 int exs_conn_set_option(struct exs_conn *conn, int name, int value);
 
-/* FIN after all that was sent. */
+/* Send FIN after everything that was submitted. */
 void exs_conn_shutdown(struct exs_conn *conn);
 
-/* Nobody reads any more: those who wait, and pending receives, end with what
- * they have, as at the end of the stream. */
+/* shutdown(SHUT_RD): waiting calls and pending receives end with the bytes that they have,
+ * as at the end of the stream.
+ */
 void exs_conn_shutdown_read(struct exs_conn *conn);
 
-/* Wait until all sends and the FIN are delivered, at most @timeout jiffies.
- * Return: 0, -EAGAIN when time is up, -ERESTARTSYS. */
+/* Wait until all sends and the FIN are delivered, at most @timeout jiffies. Return: 0,
+ * -EAGAIN after the timeout, -ERESTARTSYS.
+ */
 int exs_conn_flush(struct exs_conn *conn, long timeout);
 
-/* EPOLL* bits of a connection (without those of the socket's own state). A
- * stream with fewer than @lowat bytes, and more to come, is not readable; a message
- * is when it is here, which this sees to. */
+/* EPOLL* bits of a connection (without those of the socket's own state). A stream with
+ * fewer than @lowat bytes, and more to come, is not readable. A message is readable once it
+ * has arrived: this has an announced one fetched.
+ */
 __poll_t exs_conn_poll(struct exs_conn *conn, int lowat);
 
-/* Queue a transfer; x->done follows unless an error is returned: -ENOTCONN,
- * -EPIPE, the connection's error, -ENOMEM, or -EAGAIN: a kept message must be
- * read first. Sleeps. With x->gate, which stays until all at its place have ended:
- * also -ECANCELED: that gate has ended. */
+/* Queue a transfer. x->done follows unless an error is returned: -ENOTCONN, -EPIPE, the
+ * connection's error, -ENOMEM, or -EAGAIN: a kept message must be read first. Sleeps. With
+ * x->gate (which stays until all sends at its place have ended) also -ECANCELED: the gate
+ * has ended.
+ */
 int exs_conn_submit(struct exs_conn *conn, struct exs_xfer *x);
 
-/* Nothing more comes at the place of @gate, which ends unless it has. Sleeps. */
+/* No more sends at the place of @gate: it ends, if it has not ended. Sleeps. */
 void exs_conn_open(struct exs_conn *conn, struct exs_xfer *gate);
 
-/* End the transfers of @call early, those that have not ended. They are of this
- * connection, if there are any. Sleeps.
- */
+/* Cancel the transfers of @call that have not ended. All are of this connection. Sleeps. */
 void exs_conn_cancel(struct exs_conn *conn, const struct exs_call *call);
 
-/* Do what is to be done. Sleeps; the latter is called, and returns, with conn->lock
- * held.
- */
+/* Do the pending work. Sleeps. The second form is called and returns with conn->lock held. */
 void exs_conn_run(struct exs_conn *conn);
 void exs_conn_run_locked(struct exs_conn *conn) __must_hold(&conn->lock);
 /* Have a worker do it. The caller has a reference. Any context. */
 void exs_conn_kick(struct exs_conn *conn);
 
 /*
- * Process completions in place of the transport's worker. @entry is woken when
- * there are some: its function is called with the list locked, in any context, and
- * the caller then answers with exs_conn_drain_cq(), soon.
+ * Process completions instead of the transport's worker. @entry is woken when there are
+ * any: its function is called with the list locked, in any context, and the caller then
+ * soon calls exs_conn_drain_cq().
  */
 static inline void exs_conn_attend(struct exs_conn *conn, struct wait_queue_entry *entry)
 {
@@ -407,11 +426,12 @@ static inline void exs_conn_unattend(struct exs_conn *conn, struct wait_queue_en
 	remove_wait_queue(&conn->attendants, entry);
 }
 
-/* Sleep. Return: how many completions there were. */
+/* Sleep. Return: the number of completions. */
 int exs_conn_drain_cq(struct exs_conn *conn);
 
-/* The same, but only a batch, and no event is asked for. Return: whether there are
- * any to come: the connection is up. */
+/* The same for one batch, without requesting an event. Return: whether the connection is
+ * up, so that more can come.
+ */
 bool exs_conn_poll_cq(struct exs_conn *conn);
 
 /* The calls of the socket layer on a connected socket (core/data.c). */
@@ -421,26 +441,29 @@ int exs_conn_recvmsg(struct exs_conn *conn, struct sock *sk, struct msghdr *msg,
 		     size_t len, int flags);
 
 /*
- * For the transport. Process context. Those marked [locked] are called with
- * conn->lock held, and followed by exs_conn_run() after it was released.
+ * For the transport. Process context. Those marked [locked] are called with conn->lock
+ * held, and exs_conn_run() follows after it is released.
  */
 
-/* The hand-shake is done; @peer is checked for sanity here (socktype).
- * Return: 0 or -EPROTO (close the endpoint). Not locked. */
+/* The hand-shake is done. The socket type of @peer is checked here. Return: 0 or -EPROTO
+ * (close the endpoint). Not locked.
+ */
 int exs_conn_established(struct exs_conn *conn, const struct exs_hello *peer);
 
-/* There are completions. Any context. Return: whether somebody attends to them. */
+/* There are completions. Any context. Return: whether a thread attends to them. */
 bool exs_conn_event(struct exs_conn *conn);
 
-/* It failed, or was ended by the peer, or the device went: @err is a positive
+/* The connection failed, the peer ended it, or the device was removed: @err is a positive
  * errno (ECONNREFUSED, ETIMEDOUT, EHOSTUNREACH, ENETDOWN, ...), or 0: the peer
- * disconnected. Decides whether that was orderly, wakes everybody, and calls
- * ops->close(). Not locked. May be called more than once: the first counts. */
+ * disconnected. Decides whether the end was orderly, wakes all waiting threads, and calls
+ * ops->close(). Not locked. May be called more than once: the first call counts.
+ */
 void exs_conn_lost(struct exs_conn *conn, int err);
 
 /* A SEND of @len bytes arrived at @buf; it @invalidates a key. [locked] Return: 0; -EPROTO:
- * stop, exs_conn_lost() with EPROTO; -ENOMEM: nothing was done, exs_conn_provide() and come
- * with it again. */
+ * stop, and call exs_conn_lost() with EPROTO; -ENOMEM: nothing was done, call
+ * exs_conn_provide() and try again.
+ */
 int exs_conn_received(struct exs_conn *conn, const void *buf, u32 len, bool invalidates);
 
 /* Wait for the memory that a message needs. Not locked; sleeps. */
@@ -449,7 +472,7 @@ void exs_conn_provide(struct exs_conn *conn);
 /* An immediate arrived. [locked] Return: 0 or -EPROTO, as above. */
 int exs_conn_received_imm(struct exs_conn *conn, u32 imm);
 
-/* The receive buffer that the message came in is posted again. [locked] */
+/* The message's receive buffer is posted again. [locked] */
 static inline void exs_conn_reposted(struct exs_conn *conn)
 {
 	lockdep_assert_held(&conn->lock);
@@ -459,28 +482,31 @@ static inline void exs_conn_reposted(struct exs_conn *conn)
 /* A posted piece of a send (WRITE or EAGER) is complete. [locked] */
 void exs_conn_sent(struct exs_conn *conn, struct exs_xfer *x);
 
-/* Whether any send is not complete. [locked], but nothing has to follow */
+/* Whether any send is incomplete. [locked], but nothing has to follow */
 bool exs_conn_sending(const struct exs_conn *conn);
 
-/* The peer has said its last, and that it has all that we sent. [locked], likewise */
+/* Whether the peer has sent FIN, and has received everything that we sent. [locked], likewise */
 bool exs_conn_arrived(const struct exs_conn *conn);
 
-/* SO_KEEPALIVE: how long the peer may be idle before it is asked for a sign of life,
- * in jiffies; 0: for ever. [locked], but nothing has to follow */
+/* SO_KEEPALIVE: jiffies that the peer may be idle before a probe is sent; 0: no probes.
+ * [locked], but nothing has to follow
+ */
 unsigned long exs_conn_keepalive(const struct exs_conn *conn);
 
-/* TCP_USER_TIMEOUT: how long the peer may leave what was sent unanswered, in jiffies; 0: it
- * is not set. [locked], likewise */
+/* TCP_USER_TIMEOUT: jiffies that the peer may leave sent data unacknowledged; 0: not set.
+ * [locked], likewise
+ */
 unsigned long exs_conn_user_timeout(const struct exs_conn *conn);
 
 /* The SEND of EXS_MSG_FIN is complete. [locked] */
 void exs_conn_fin_delivered(struct exs_conn *conn);
 
-/* The keys of a receive are dead. [locked] */
+/* The keys of a receive are invalid. [locked] */
 void exs_conn_invalidated(struct exs_conn *conn, struct exs_xfer *x);
 
-/* The queue pair is drained and gone: nothing can touch memory any more. Ends
- * all transfers. Not locked. The endpoint may drop its reference afterwards. */
+/* The queue pair is drained: nothing can access memory any more. Ends all transfers. Not
+ * locked. The endpoint may drop its reference afterwards.
+ */
 void exs_conn_drained(struct exs_conn *conn);
 
 static inline struct exs_xfer *exs_snd_xfer(struct exs_snd *snd)
@@ -493,8 +519,8 @@ static inline struct exs_xfer *exs_rcv_xfer(struct exs_rcv *rcv)
 	return container_of(rcv, struct exs_xfer, rcv);
 }
 
-/* Copy @len bytes, which @x has from byte @off on, into its pages; out of them (0, or
- * -EFAULT: they are not there, a bug). Any context. (core/xfer.c)
+/* Copy @len bytes to, or from, the pages of @x at byte @off (0, or -EFAULT: they are not
+ * there, a bug). Any context. (core/xfer.c)
  */
 void exs_xfer_put(const struct exs_xfer *x, u64 off, const void *data, u32 len);
 int exs_xfer_get(const struct exs_xfer *x, u64 off, void *data, u32 len);

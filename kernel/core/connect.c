@@ -2,37 +2,37 @@
 /*
  * connect().
  *
- * An attempt is a connection of its own (xs->attempt) until it is decided. If it
- * comes up it becomes the socket's connection; if it fails it is thrown away and
- * the socket is what it was before. Who decides: the task in connect(2) while it
- * is in the transport's hands (xs->starting), so that connect(2) can return the
- * result itself, and a worker afterwards.
+ * An attempt is a connection of its own (xs->attempt) until it is decided. If it comes up,
+ * it becomes the socket's connection. If it fails, it is discarded and the socket is as
+ * before. The task in connect(2) decides while the transport has the attempt
+ * (xs->starting), so that connect(2) can return the result itself. Afterwards a worker
+ * decides.
  *
  * struct socket's state is used as TCP does: SS_CONNECTING from the beginning of
  * an attempt until a connect(2) has reported its end, so that the call after a
- * non-blocking connect() says 0 or the error once, and EISCONN after that.
+ * non-blocking connect() returns 0 or the error once, and EISCONN after that.
  *
- * An attempt that fails beside a TCP socket (xs->tcp) is not reported: TCP connects in its
- * place (fallback.c). For that whoever decides holds op_lock.
+ * The failure of an attempt beside a TCP socket (xs->tcp) is not reported: TCP connects
+ * instead (fallback.c). So op_lock is held for the decision.
  */
 #include <linux/jiffies.h>
 #include <linux/net.h>
 
-#include "../transport/verbs.h"
+#include "transport.h"
 #include "core.h"
 #include "fallback.h"
 #include "run.h"
 #include "stats.h"
 
-/* What deciding an attempt leaves to be done without lock_sock. */
-struct exs_settled {
+/* The rest of a decision: for exs_decision_finish(), without lock_sock. */
+struct exs_decision {
 	struct exs_conn *drop;
 	struct exs_waiter *waiter;
 	int err;
 	bool falls_back;
 };
 
-static void exs_settle_finish(struct exs_settled *s)
+static void exs_decision_finish(struct exs_decision *s)
 {
 	if (s->drop) {
 		exs_conn_orphan(s->drop, 0);
@@ -44,23 +44,20 @@ static void exs_settle_finish(struct exs_settled *s)
 
 static struct exs_waiter *exs_take_waiter(struct exs_sock *xs)
 {
-	struct exs_waiter *w = xs->connect_waiter;
-
 	sock_owned_by_me(&xs->sk);
-	xs->connect_waiter = NULL;
-	return w;
+	return xchg(&xs->connect_waiter, NULL);
 }
 
 static void exs_attempt_up(struct exs_sock *xs, struct exs_conn *conn)
 {
 	sock_owned_by_me(&xs->sk);
 	exs_sock_connected(xs, conn);
-	/* It may have come up and ended before anybody looked. */
+	/* It may have come up and ended before this. */
 	exs_sock_publish_error(xs);
 	exs_count(exs_net(sock_net(&xs->sk)), connects, 1);
 }
 
-/* Back to what the socket was. */
+/* Back to the socket's former state. */
 static void exs_attempt_reset(struct exs_sock *xs)
 {
 	sock_owned_by_me(&xs->sk);
@@ -73,17 +70,17 @@ static void exs_attempt_failed(struct exs_sock *xs, int err)
 
 	if (err == ECONNREFUSED)
 		exs_count(exs_net(sock_net(&xs->sk)), connect_refused, 1);
-	/* First, as poll() without lock_sock goes by the state. */
+	/* First, because poll() reads the state without lock_sock. */
 	WRITE_ONCE(sk->sk_err, err ?: ECONNABORTED);
 	WRITE_ONCE(sk->sk_shutdown, SHUTDOWN_MASK);
 	exs_attempt_reset(xs);
 }
 
 /*
- * Decide the attempt if the transport has. lock_sock held; exs_settle_finish()
- * after it was released.
+ * Decide the attempt if the transport has finished with it. lock_sock held;
+ * exs_decision_finish() after it is released.
  */
-static bool exs_attempt_settle(struct exs_sock *xs, struct exs_settled *s)
+static bool exs_attempt_decide(struct exs_sock *xs, struct exs_decision *s)
 {
 	struct exs_conn *conn = xs->attempt;
 	bool up, over;
@@ -119,7 +116,7 @@ static bool exs_attempt_settle(struct exs_sock *xs, struct exs_settled *s)
 	return true;
 }
 
-/* The attempt was decided: tell those who poll or wait. */
+/* The attempt was decided: wake threads that poll or wait. */
 static void exs_attempt_wake(struct sock *sk)
 {
 	sk->sk_state_change(sk);
@@ -129,8 +126,8 @@ static void exs_attempt_wake(struct sock *sk)
 		sk_wake_async(sk, SOCK_WAKE_IO, POLL_OUT);
 }
 
-/* An attempt was decided: TCP takes over, or is not needed, or the socket's users hear. */
-static void exs_attempt_settled(struct exs_sock *xs, struct exs_settled *s)
+/* An attempt was decided: TCP takes over, or is not needed, or the socket's users are woken. */
+static void exs_attempt_decided(struct exs_sock *xs, struct exs_decision *s)
 {
 	lockdep_assert_held(&xs->op_lock);
 	if (s->falls_back)
@@ -139,35 +136,79 @@ static void exs_attempt_settled(struct exs_sock *xs, struct exs_settled *s)
 		exs_attempt_wake(&xs->sk);
 	if (exs_sock_state(xs) == EXS_CONNECTED)
 		exs_tcp_drop(xs);
-	exs_settle_finish(s);
+	exs_decision_finish(s);
 }
 
-void exs_attempt_work(struct work_struct *work)
+static void exs_attempt_end(struct exs_sock *xs)
 {
-	struct exs_sock *xs = container_of(work, struct exs_sock, attempt_work);
 	struct sock *sk = &xs->sk;
-	struct exs_settled s;
-	bool settled = false, decided;
+	struct exs_decision s;
+	bool by_us = false, decided;
 
 	mutex_lock(&xs->op_lock);
 	lock_sock(sk);
 	if (!xs->starting)
-		settled = exs_attempt_settle(xs, &s);
+		by_us = exs_attempt_decide(xs, &s);
 	decided = !xs->attempt;
 	release_sock(sk);
-	if (settled)
-		exs_attempt_settled(xs, &s);
+	if (by_us)
+		exs_attempt_decided(xs, &s);
 	mutex_unlock(&xs->op_lock);
-	if (!settled && decided) {
-		/* exs_sock_wake() may have looked before it was. */
+	if (!by_us && decided) {
+		/* exs_sock_wake() may have looked before the decision. */
 		sk->sk_state_change(sk);
 	}
-	sock_put(sk);
+}
+
+void exs_attempt_kick(struct exs_sock *xs)
+{
+	sock_hold(&xs->sk);
+	if (!queue_work(exs_attempt_wq, &xs->attempt_work))
+		sock_put(&xs->sk);
+}
+
+static void exs_attempt_again(struct exs_turn *turn)
+{
+	exs_attempt_kick(container_of(turn, struct exs_sock, turn));
+}
+
+void exs_attempt_leave(struct exs_sock *xs)
+{
+	if (xs->user && exs_turn_withdraw(xs->user, &xs->turn))
+		sock_put(&xs->sk);
+}
+
+/* It holds the socket while it waits for its turn; once closed it does not wait. */
+static void exs_attempt_work(struct work_struct *work)
+{
+	struct exs_sock *xs = container_of(work, struct exs_sock, attempt_work);
+	struct exs_user *user = xs->user;
+	int turn;
+
+	sock_hold(&xs->sk);
+	turn = exs_turn_take(user, &xs->turn);
+	if (turn)
+		sock_put(&xs->sk);
+	else if (exs_sock_state(xs) == EXS_CLOSED)
+		exs_attempt_leave(xs);
+	if (turn > 0) {
+		exs_attempt_end(xs);
+		exs_turn_pass(user, EXS_POOL_ATTEMPT);
+	}
+	if (turn == EXS_TURN_WAITED)
+		sock_put(&xs->sk);
+	sock_put(&xs->sk);
+}
+
+void exs_attempt_init(struct exs_sock *xs)
+{
+	INIT_WORK(&xs->attempt_work, exs_attempt_work);
+	exs_turn_init(&xs->turn, EXS_POOL_ATTEMPT, exs_attempt_again);
 }
 
 void exs_connect_abort(struct exs_sock *xs, int err)
 {
-	struct exs_settled s = { .err = -ECANCELED };
+	struct exs_decision s = { .err = -ECANCELED };
 	struct sock *sk = &xs->sk;
 
 	lock_sock(sk);
@@ -182,10 +223,10 @@ void exs_connect_abort(struct exs_sock *xs, int err)
 	release_sock(sk);
 	if (s.drop)
 		exs_attempt_wake(sk);
-	exs_settle_finish(&s);
+	exs_decision_finish(&s);
 }
 
-/* What connect(2) says of an attempt that is decided, and says only once. */
+/* The result of connect(2) for a decided attempt; reported only once. */
 static int exs_connect_report(struct socket *sock)
 {
 	struct exs_sock *xs = exs_sk(sock->sk);
@@ -200,8 +241,11 @@ static int exs_connect_report(struct socket *sock)
 	return sock_error(sock->sk) ?: -ECONNABORTED;
 }
 
-/* Wait for an attempt that is under way; its end may be there, unreported. */
-static int exs_connect_join(struct exs_sock *xs, struct socket *sock, long timeo)
+/*
+ * Wait for attempt number @attempt; its result may be there, unreported. If it was aborted,
+ * another may have begun since, whose result is for others.
+ */
+static int exs_connect_wait(struct exs_sock *xs, struct socket *sock, u32 attempt, long timeo)
 {
 	struct sock *sk = &xs->sk;
 	int err;
@@ -210,7 +254,9 @@ static int exs_connect_join(struct exs_sock *xs, struct socket *sock, long timeo
 	if (err)
 		return err == -EAGAIN ? -EALREADY : err;
 	lock_sock(sk);
-	if (exs_sk(sk)->state == EXS_HANDED)
+	if (xs->attempts != attempt)
+		err = -ECONNABORTED;
+	else if (exs_sk(sk)->state == EXS_HANDED)
 		err = -EXS_ETCP;
 	else if (sock->state == SS_CONNECTING)
 		err = exs_connect_report(sock);
@@ -220,7 +266,18 @@ static int exs_connect_join(struct exs_sock *xs, struct socket *sock, long timeo
 	return err;
 }
 
-/* Whether an attempt may begin; if so the socket is CONNECTING. */
+/* Wait for the attempt that another call has begun. */
+static int exs_connect_join(struct exs_sock *xs, struct socket *sock, long timeo)
+{
+	u32 attempt;
+
+	lock_sock(&xs->sk);
+	attempt = xs->attempts;
+	release_sock(&xs->sk);
+	return exs_connect_wait(xs, sock, attempt, timeo);
+}
+
+/* Whether an attempt may begin; if so, the socket is CONNECTING. */
 static int exs_connect_begin(struct exs_sock *xs, const struct sockaddr_storage *addr,
 			     bool v6)
 {
@@ -239,6 +296,7 @@ static int exs_connect_begin(struct exs_sock *xs, const struct sockaddr_storage 
 		if (xs->state == EXS_UNCONNECTED)
 			assign_bit(EXS_SK_V6, &xs->flags, v6);
 		xs->starting = true;
+		xs->attempts++;
 		xs->peer = *addr;
 		WRITE_ONCE(sk->sk_err, 0);
 		WRITE_ONCE(sk->sk_shutdown, 0);
@@ -248,21 +306,21 @@ static int exs_connect_begin(struct exs_sock *xs, const struct sockaddr_storage 
 	return err;
 }
 
-/* A connection with an endpoint, from the address that the socket is bound to. */
+/* A connection with an endpoint, from the socket's bound address. */
 static int exs_connect_endpoint(struct exs_sock *xs, struct exs_conn *conn)
 {
-	struct exs_verbs_listener *bound;
+	struct exs_bound *bound;
 	int err;
 
 	lockdep_assert_held(&xs->op_lock);
 	if (!test_bit(EXS_SK_BOUND, &xs->flags))
-		return exs_verbs_create(sock_net(&xs->sk), conn);
+		return exs_transport.create(sock_net(&xs->sk), conn);
 	err = exs_bind_again(xs);
 	if (err)
 		return err;
 	bound = xs->bound;
 	xs->bound = NULL;
-	return exs_verbs_create_bound(bound, conn);
+	return exs_transport.create_bound(bound, conn);
 }
 
 static struct exs_conn *exs_connect_make(struct exs_sock *xs,
@@ -295,7 +353,7 @@ static struct exs_conn *exs_connect_make(struct exs_sock *xs,
 	return ERR_PTR(err);
 }
 
-/* There is no attempt, for @why or @err: the socket is TCP's, or what it was. */
+/* No attempt is made, because of @why or @err: the socket falls back to TCP, or is as before. */
 static int exs_connect_without(struct exs_sock *xs, int why, int err)
 {
 	struct sock *sk = &xs->sk;
@@ -311,7 +369,7 @@ static int exs_connect_without(struct exs_sock *xs, int why, int err)
 	return err;
 }
 
-/* TCP's socket, for who may need it. Operations that wait for connect(2) have no use for it. */
+/* A TCP socket, if it may be needed. Operations that wait for connect(2) do not need it. */
 static void exs_connect_tcp(struct exs_sock *xs)
 {
 	if (READ_ONCE(xs->connect_waiter))
@@ -338,6 +396,8 @@ static struct exs_conn *exs_connect_prepare(struct exs_sock *xs, struct socket *
 		return ERR_PTR(exs_connect_without(xs, why, PTR_ERR(conn)));
 	exs_conn_get(conn);
 	lock_sock(sk);
+	if (!xs->user)
+		xs->user = exs_user_get(conn->user);
 	exs_conn_graft(conn, sk);
 	WRITE_ONCE(xs->attempt, conn);
 	sock->state = SS_CONNECTING;
@@ -352,7 +412,7 @@ static unsigned int exs_connect_ms(const struct exs_conn *conn)
 	return conn->falls_back ? min(ms, exs_sysctl(conn->xn, fallback_timeout)) : ms;
 }
 
-/* Hand the attempt to the transport. conn->users keeps the endpoint. */
+/* Pass the attempt to the transport. conn->users keeps the endpoint. */
 static int exs_connect_transport(struct exs_conn *conn, bool nonblock, long user_timeout)
 {
 	long most = msecs_to_jiffies(exs_connect_ms(conn));
@@ -379,22 +439,22 @@ static bool exs_connect_goes_on(int err)
 }
 
 /*
- * The transport let go of the attempt @conn with @err. If it was decided by now, so
- * is connect(2), but for one that already went on: its end is for SO_ERROR. If
- * it was aborted, whoever did that left the socket as it is to be, and another
- * attempt may be under way.
+ * The transport dropped the attempt @conn with @err. If it is decided by now, so is
+ * connect(2), unless that returns early (EINPROGRESS, a signal): then SO_ERROR gets the
+ * result. If it was aborted, the socket's state is already right, and another attempt may
+ * be pending.
  */
 static int exs_connect_end(struct exs_sock *xs, struct socket *sock,
 			   const struct exs_conn *conn, int err)
 {
 	struct sock *sk = &xs->sk;
 	bool goes_on = exs_connect_goes_on(err);
-	struct exs_settled s;
-	bool settled;
+	struct exs_decision s;
+	bool decided;
 
 	lock_sock(sk);
 	if (xs->attempt != conn) {
-		/* Nobody else's, unless another attempt has begun or come up. */
+		/* Ours, unless another attempt has begun or come up. */
 		err = 0;
 		if (xs->state == EXS_UNCONNECTED || xs->state == EXS_BOUND)
 			err = sock_error(sk);
@@ -402,32 +462,34 @@ static int exs_connect_end(struct exs_sock *xs, struct socket *sock,
 		return err ?: -ECONNABORTED;
 	}
 	xs->starting = false;
-	settled = exs_attempt_settle(xs, &s);
-	if (settled && s.falls_back)
+	decided = exs_attempt_decide(xs, &s);
+	if (decided && s.falls_back)
 		err = goes_on ? err : -EXS_ETCP;
 	else if (!goes_on)
 		err = exs_connect_report(sock);
 	release_sock(sk);
-	if (!settled)
+	if (!decided)
 		return err;
 	if (!goes_on && err && !s.falls_back)
 		s.err = 1;
-	exs_attempt_settled(xs, &s);
+	exs_attempt_decided(xs, &s);
 	return err;
 }
 
 /*
- * Only a task that waits without limit makes the hand-shake itself; SO_SNDTIMEO
- * ends the waiting, not the attempt.
+ * Only a task that waits without limit performs the hand-shake itself; SO_SNDTIMEO ends the
+ * wait, not the attempt.
  */
 static int exs_connect_start(struct exs_sock *xs, struct socket *sock,
 			     const struct sockaddr_storage *addr, bool v6, long timeo)
 {
 	struct exs_conn *conn;
+	u32 attempt;
 	int err;
 
 	mutex_lock(&xs->op_lock);
 	conn = exs_connect_prepare(xs, sock, v6, addr);
+	attempt = xs->attempts;
 	mutex_unlock(&xs->op_lock);
 	if (IS_ERR(conn))
 		return PTR_ERR(conn);
@@ -439,7 +501,7 @@ static int exs_connect_start(struct exs_sock *xs, struct socket *sock,
 	mutex_unlock(&xs->op_lock);
 	exs_conn_put(conn);
 	if (err == -EINPROGRESS && timeo) {
-		err = exs_connect_join(xs, sock, timeo);
+		err = exs_connect_wait(xs, sock, attempt, timeo);
 		if (err == -EALREADY)
 			err = -EINPROGRESS;
 	}
@@ -448,16 +510,16 @@ static int exs_connect_start(struct exs_sock *xs, struct socket *sock,
 
 int exs_connect_refuse(struct exs_sock *xs, int err)
 {
-	struct exs_settled s = { .err = err == -ECANCELED ? err : 1 };
+	struct exs_decision s = { .err = err == -ECANCELED ? err : 1 };
 
 	lock_sock(&xs->sk);
 	s.waiter = exs_take_waiter(xs);
 	release_sock(&xs->sk);
-	exs_settle_finish(&s);
+	exs_decision_finish(&s);
 	return err;
 }
 
-/* The address is looked at only if there may be an attempt. */
+/* The address is checked only if there may be an attempt. */
 static int exs_connect_new(struct exs_sock *xs, struct socket *sock,
 			   struct sockaddr_unsized *uaddr, int len, long timeo)
 {
@@ -479,14 +541,14 @@ static int exs_connect_new(struct exs_sock *xs, struct socket *sock,
 int exs_connect(struct exs_sock *xs, struct socket *sock, struct sockaddr_unsized *uaddr, int len,
 		int flags)
 {
-	bool nonblock = flags & O_NONBLOCK || READ_ONCE(xs->connect_waiter);
-	long timeo = sock_sndtimeo(&xs->sk, nonblock);
+	bool armed = READ_ONCE(xs->connect_waiter);
+	long timeo = sock_sndtimeo(&xs->sk, flags & O_NONBLOCK || armed);
 	int err;
 
 	switch (sock->state) {
 	case SS_UNCONNECTED:
 		err = exs_connect_new(xs, sock, uaddr, len, timeo);
-		/* Another thread was quicker. */
+		/* Another thread was faster. */
 		if (err == -EALREADY && timeo)
 			err = exs_connect_join(xs, sock, timeo);
 		break;
@@ -496,7 +558,8 @@ int exs_connect(struct exs_sock *xs, struct socket *sock, struct sockaddr_unsize
 	default:
 		err = -EISCONN;
 	}
-	if (err && err != -EALREADY && !exs_connect_goes_on(err))
+	/* A waiter that was armed since is the next call's. */
+	if (armed && err && err != -EALREADY && !exs_connect_goes_on(err))
 		exs_connect_refuse(xs, err);
 	return err;
 }

@@ -2,14 +2,14 @@
 /*
  * sendmsg() and recvmsg() of connected sockets.
  *
- * Asynchronous (call.h, of async/, which keeps the pages until completion): the
- * pages themselves are sent from or received into, or async/ feeds the send with
- * those of files (async/file/feed.c). Reads of Linux AIO become asynchronous receives
- * (async/aio.c). Otherwise a send copies the bytes into kernel pages, or has
- * pages of io_uring's or, with MSG_ZEROCOPY, the program's, and somebody to tell when it
- * needs them no longer (async/memory/zerocopy.c), and returns; a receive of a stream
- * takes a place in the order of receives and copies from the ring; a receive of messages
- * is in message.c.
+ * An asynchronous call (call.h, of async/, which keeps the pages until completion) sends
+ * from or receives into the pages themselves, or async/ feeds the send with pages of files
+ * (async/file/feed.c). Reads of Linux AIO become asynchronous receives (async/aio.c).
+ * A plain send copies the bytes into kernel pages and returns. Or it takes references: to
+ * pages of splice(2) and sendfile(2), or to pages of io_uring or (MSG_ZEROCOPY) of the
+ * program, which is notified when they are free again (async/memory/zerocopy.c).
+ * A plain receive of a stream takes a place in the order of receives and copies from the
+ * ring. Those of messages are in message.c.
  */
 #include <linux/mm.h>
 #include <linux/sched/signal.h>
@@ -31,16 +31,14 @@
 /* Sends up to this size are copied, as pinning would cost more. */
 #define EXS_SEND_COPY	(16u << 10)
 
-/* There is somebody to tell that the memory is free again. */
-static bool exs_is_zerocopy(const struct msghdr *msg, size_t len)
+/* splice(2) or sendfile(2): the caller holds the pages, and drops them when the call returns. */
+static bool exs_is_spliced(const struct msghdr *msg)
 {
-	return msg->msg_flags & MSG_ZEROCOPY && msg->msg_ubuf && len > EXS_SEND_COPY;
+	return msg->msg_flags & EXS_MSG_SPLICE_PAGES && !msg->msg_ubuf &&
+	       iov_iter_is_bvec(&msg->msg_iter);
 }
 
-/*
- * A read of Linux AIO that would wait for ever. One that may not, or not for
- * long, behaves as it does on every other socket.
- */
+/* A read of Linux AIO that would wait without limit. Others behave as on any other socket. */
 static bool exs_is_aio(const struct sock *sk, const struct msghdr *msg, int flags)
 {
 	return exs_msg_aio(msg) &&
@@ -58,24 +56,12 @@ static void exs_async_done(struct exs_xfer *x, long res)
 	call->done(call, res);
 }
 
-static void exs_async_init_recv(struct exs_conn *conn, struct exs_xfer *x, size_t len,
-				int flags)
-{
-	/* No message is longer, and an advert can always cover as much. */
-	if (conn->socktype == EXS_WIRE_SEQPACKET) {
-		len = min_t(size_t, len, EXS_MESSAGE_MAX);
-		iov_iter_truncate(&x->iter, len);
-	}
-	x->rcv.len = len;
-	if (flags & MSG_WAITALL)
-		x->rcv.flags = EXS_RCV_WAITALL;
-}
-
 static struct exs_xfer *exs_async_alloc(struct exs_conn *conn, struct exs_call *call,
 					const struct iov_iter *iter, size_t len,
 					bool is_recv, int flags)
 {
 	struct exs_xfer *x = kzalloc(sizeof(*x), GFP_KERNEL_ACCOUNT);
+	bool message = conn->socktype == EXS_WIRE_SEQPACKET;
 
 	if (!x)
 		return NULL;
@@ -84,16 +70,22 @@ static struct exs_xfer *exs_async_alloc(struct exs_conn *conn, struct exs_call *
 	x->call = call;
 	x->iter = *iter;
 	x->done = exs_async_done;
-	if (conn->socktype == EXS_WIRE_SEQPACKET)
-		x->msg_flags = MSG_EOR;
-	if (is_recv)
-		exs_async_init_recv(conn, x, len, flags);
-	else
+	x->msg_flags = message ? MSG_EOR : 0;
+	if (!is_recv) {
 		x->snd.len = len;
+		return x;
+	}
+	/* The maximum length of a message; an advert can always cover it. */
+	if (message) {
+		len = min_t(size_t, len, EXS_MESSAGE_MAX);
+		iov_iter_truncate(&x->iter, len);
+	}
+	x->rcv.len = len;
+	x->rcv.flags = flags & MSG_WAITALL ? EXS_RCV_WAITALL : 0;
 	return x;
 }
 
-/* Queue @x; a receive that finds a kept message ends with it. 0 or an errno. */
+/* Queue @x; a receive ends with a kept message if there is one. 0 or an errno. */
 static int exs_async_submit(struct exs_conn *conn, struct exs_xfer *x)
 {
 	int err = exs_conn_submit(conn, x);
@@ -108,7 +100,7 @@ static int exs_async_submit(struct exs_conn *conn, struct exs_xfer *x)
 	return err;
 }
 
-/* Start an asynchronous transfer. Return: 0: call->done() follows; or why not. */
+/* Start an asynchronous transfer. Return: 0: call->done() follows; or an errno. */
 exs_hot
 static int exs_async_start(struct exs_conn *conn, struct exs_call *call,
 			   const struct iov_iter *iter, size_t len, bool is_recv, int flags)
@@ -140,7 +132,7 @@ static int exs_async_send(struct exs_conn *conn, struct exs_call *call, struct m
 	return err;
 }
 
-/* What a plain send costs: whole pages, and what describes it. */
+/* The cost of a plain send: whole pages, and its structure. */
 static u32 exs_send_cost(u32 len)
 {
 	return PAGE_ALIGN(len) + SZ_1K;
@@ -161,19 +153,19 @@ static void exs_copied_done(struct exs_xfer *x, long res)
 	exs_kbuf_free(x);
 }
 
-/* The memory goes back before the room that it took. */
+/* Free the memory before the send buffer's room. */
 static void exs_zerocopy_done(struct exs_xfer *x, long res)
 {
-	struct exs_conn *conn = x->conn;	/* our caller's */
+	struct exs_conn *conn = x->conn;	/* the caller holds it */
 	u32 len = x->snd.len;
 
-	exs_zerocopy_free(x);
+	exs_async.zerocopy_free(x);
 	exs_send_unreserve(conn, len);
 }
 
 /*
- * Wait for room in the send buffer and take up to @want of it: all of it or
- * nothing if @whole, which an empty buffer always grants.
+ * Wait for room in the send buffer and take up to @want of it; if @whole, all
+ * or nothing. An empty buffer always grants it.
  * Return: bytes, or a negative errno.
  */
 static int exs_send_reserve(struct exs_conn *conn, size_t want, bool whole, long *timeo)
@@ -199,12 +191,12 @@ out:
 }
 
 /*
- * Two ways to send the next @len bytes of the program's, for which there is room.
- * Return: 0, and msg_iter is behind them, or a negative errno, and it is not.
+ * Two ways to send the program's next @len bytes, for which there is room. Return: 0, and
+ * msg_iter is advanced; or a negative errno, and it is not.
  */
 static int exs_send_in_place(struct exs_conn *conn, struct msghdr *msg, u32 len)
 {
-	struct exs_xfer *x = exs_zerocopy_alloc(conn, msg, len);
+	struct exs_xfer *x = exs_async.zerocopy_alloc(conn, msg, len);
 	int err;
 
 	if (!x)
@@ -213,11 +205,14 @@ static int exs_send_in_place(struct exs_conn *conn, struct msghdr *msg, u32 len)
 	x->done = exs_zerocopy_done;
 	err = exs_conn_submit(conn, x);
 	if (err) {
-		exs_zerocopy_free(x);
+		exs_async.zerocopy_free(x);
 		return err;
 	}
+	if (exs_is_spliced(msg))
+		exs_count(conn->xn, spliced_bytes, len);
+	else
+		exs_count(conn->xn, zerocopy_bytes, len);
 	iov_iter_advance(&msg->msg_iter, len);
-	exs_count(conn->xn, zerocopy_bytes, len);
 	return 0;
 }
 
@@ -244,7 +239,7 @@ out_free:
 	return err;
 }
 
-/* A stream is copied in pieces: give back what was reserved for more. Return: bytes. */
+/* A stream is copied in pieces: return an unused reservation. Return: bytes. */
 static u32 exs_send_trim(struct exs_conn *conn, u32 len)
 {
 	u32 part = min(len, EXS_SEND_CHUNK);
@@ -260,8 +255,8 @@ static u32 exs_send_trim(struct exs_conn *conn, u32 len)
 }
 
 /*
- * One of the two: in place if @in_place says so; if that is not possible, it is not
- * tried again. Return: bytes, perhaps fewer, or a negative errno.
+ * One of the two: in place if @in_place says so. If that is not possible, it is not tried
+ * again. Return: bytes, perhaps fewer, or a negative errno.
  */
 static int exs_send_chunk(struct exs_conn *conn, struct msghdr *msg, u32 len, bool *in_place)
 {
@@ -270,7 +265,10 @@ static int exs_send_chunk(struct exs_conn *conn, struct msghdr *msg, u32 len, bo
 	if (*in_place) {
 		if (!exs_send_in_place(conn, msg, len))
 			return len;
-		exs_count(conn->xn, zerocopy_unpinned, 1);
+		if (exs_is_spliced(msg))
+			exs_count(conn->xn, spliced_copied, 1);
+		else
+			exs_count(conn->xn, zerocopy_unpinned, 1);
 		*in_place = false;
 	}
 	len = exs_send_trim(conn, len);
@@ -294,21 +292,22 @@ static int exs_send_nothing(struct exs_conn *conn)
 }
 
 /*
- * What is not copied goes whole, too, up to a size: it takes no memory, and in
- * pieces it would only be slower. *@in_place: whether to try; whether all went so.
+ * A send that is not copied is sent whole, up to a size: it takes no memory, and pieces
+ * would only be slower. *@in_place: in: whether to try; out: whether all bytes were sent in
+ * place.
  */
 static int exs_send_plain(struct exs_conn *conn, struct msghdr *msg, size_t len,
 			  long timeo, bool *in_place)
 {
 	bool message = conn->socktype == EXS_WIRE_SEQPACKET;
-	size_t want, sent = 0;
+	size_t want, sent = 0, least = exs_is_spliced(msg) ? 0 : EXS_SEND_COPY;
 	int n;
 
 	if (!message && !len)
 		return exs_send_nothing(conn);
 	do {
 		want = min_t(size_t, len - sent, EXS_MESSAGE_MAX);
-		*in_place = *in_place && want > EXS_SEND_COPY;
+		*in_place = *in_place && want > least;
 		n = exs_send_reserve(conn, want, message || *in_place, &timeo);
 		if (n >= 0)
 			n = exs_send_chunk(conn, msg, n, in_place);
@@ -319,7 +318,7 @@ static int exs_send_plain(struct exs_conn *conn, struct msghdr *msg, size_t len,
 	return sent ? sent : n;
 }
 
-/* MSG_ZEROCOPY: the notification says from which send on, and whether anything was copied. */
+/* MSG_ZEROCOPY: the notification has the number of the send, and whether anything was copied. */
 static int exs_send_notify(struct exs_conn *conn, struct sock *sk, struct msghdr *msg,
 			   size_t len, long timeo)
 {
@@ -341,19 +340,33 @@ static int exs_send_notify(struct exs_conn *conn, struct sock *sk, struct msghdr
 	return n;
 }
 
+/* Control messages are about packets: their values are ignored, but must be valid. */
+static bool exs_cmsg_is_good(struct sock *sk, struct msghdr *msg)
+{
+	struct sockcm_cookie sockc;
+
+	if (likely(!msg->msg_controllen))
+		return true;
+	sockcm_init(&sockc, sk);
+	return !sock_cmsg_send(sk, msg, &sockc);
+}
+
 /* A call of send(2) or the like. */
 static int exs_send_call(struct exs_conn *conn, struct sock *sk, struct msghdr *msg, size_t len)
 {
 	long timeo = sock_sndtimeo(sk, msg->msg_flags & MSG_DONTWAIT);
-	bool in_place = exs_is_zerocopy(msg, len);
+	bool zerocopy = msg->msg_flags & MSG_ZEROCOPY;
+	/* If the owner of the memory can be notified. */
+	bool in_place = (zerocopy && msg->msg_ubuf && len > EXS_SEND_COPY) || exs_is_spliced(msg);
 
-	if (msg->msg_flags & MSG_ZEROCOPY && !msg->msg_ubuf && len &&
-	    sock_flag(sk, SOCK_ZEROCOPY))
+	if (!exs_cmsg_is_good(sk, msg))
+		return -EINVAL;
+	if (zerocopy && !msg->msg_ubuf && len && sock_flag(sk, SOCK_ZEROCOPY))
 		return exs_send_notify(conn, sk, msg, len, timeo);
 	return exs_send_plain(conn, msg, len, timeo, &in_place);
 }
 
-/* The program hears of @err: if that is what was pending, it no longer is. */
+/* @err is reported to the program, so it is no longer pending. */
 static void exs_send_told(struct exs_conn *conn, int err)
 {
 	spin_lock(&conn->lock);
@@ -368,7 +381,7 @@ int exs_conn_sendmsg(struct exs_conn *conn, struct sock *sk, struct msghdr *msg,
 {
 	bool message = conn->socktype == EXS_WIRE_SEQPACKET;
 	struct exs_call *call = exs_msg_call(msg);
-	bool feed = call && call->feed;		/* nobody knows how many bytes yet */
+	bool feed = call && call->feed;		/* the length is not known yet */
 	int err;
 
 	if (msg->msg_flags & MSG_OOB)
@@ -388,7 +401,7 @@ int exs_conn_sendmsg(struct exs_conn *conn, struct sock *sk, struct msghdr *msg,
 	return err;
 }
 
-/* What a plain recv() of a stream is doing. */
+/* The state of a plain recv() of a stream. */
 struct exs_read {
 	struct exs_rcv place;		/* in the order of receives */
 	struct exs_conn *conn;
@@ -399,8 +412,19 @@ struct exs_read {
 	long timeo;
 };
 
-/* Copy one piece out of the ring. conn->lock held, dropped for the copy: the
- * bytes stay until they are consumed, and we are the oldest receive.
+/* All of it or, as with TCP, nothing. */
+static size_t exs_read_copy(struct iov_iter *to, const void *from, size_t len)
+{
+	size_t done = copy_to_iter(from, len, to);
+
+	if (done == len)
+		return len;
+	iov_iter_revert(to, done);
+	return 0;
+}
+
+/* Copy one piece from the ring. conn->lock held, dropped for the copy: the bytes stay until
+ * they are consumed, and this is the oldest receive.
  */
 static int exs_read_piece(struct exs_read *r, u32 off, u32 len)
 	__must_hold(&r->conn->lock)
@@ -414,7 +438,7 @@ static int exs_read_piece(struct exs_read *r, u32 off, u32 len)
 	if ((r->flags & MSG_TRUNC) && !(r->flags & MSG_PEEK))
 		done = n;
 	else
-		done = copy_to_iter(conn->ring_mem + off, n, &r->msg->msg_iter);
+		done = exs_read_copy(&r->msg->msg_iter, exs_conn_ring_at(conn, off), n);
 	spin_lock(&conn->lock);
 	if (!(r->flags & MSG_PEEK) && done) {
 		exs_engine_consume(&conn->engine, &r->place, done);
@@ -430,16 +454,22 @@ static u32 exs_read_peek(const struct exs_read *r, u32 *off)
 			       r->flags & MSG_PEEK ? r->skip + r->copied : 0, off);
 }
 
-/* No more bytes will come. conn->lock held. */
+/*
+ * The call cannot get more bytes than there are: a look leaves them in the ring. conn->lock
+ * held.
+ */
 static bool exs_read_over(const struct exs_read *r)
 {
 	const struct exs_conn *conn = r->conn;
 
+	if (r->flags & MSG_PEEK && (conn->engine.fin_rcvd || conn->state > EXS_CONN_UP) &&
+	    list_is_first(&r->place.node, &conn->engine.receives))
+		return true;
 	return r->place.flags & EXS_RCV_ENDED || conn->read_shut ||
 	       (conn->state > EXS_CONN_UP && !exs_engine_readable(&conn->engine));
 }
 
-/* Copy until there is enough; for no bytes, too, there has to be one. conn->lock held. */
+/* Copy until there is enough. Even a call for 0 bytes waits for a byte. conn->lock held. */
 static int exs_read_loop(struct exs_read *r)
 	__must_hold(&r->conn->lock)
 {
@@ -457,7 +487,7 @@ static int exs_read_loop(struct exs_read *r)
 		}
 		if (exs_read_over(r) || r->copied >= r->target)
 			break;
-		/* Space goes back before we sleep for more. */
+		/* Return space to the peer before sleeping for more. */
 		spin_unlock(&conn->lock);
 		exs_conn_run(conn);
 		spin_lock(&conn->lock);
@@ -469,7 +499,7 @@ static int exs_read_loop(struct exs_read *r)
 	return 0;
 }
 
-/* Without a ring nothing can ever be copied to it: it could only wait for the end. */
+/* Without a ring it would never get bytes, and only wait for the end. */
 static bool exs_read_in_vain(const struct exs_conn *conn)
 {
 	lockdep_assert_held(&conn->lock);
@@ -495,7 +525,7 @@ static int exs_read_stream(struct exs_conn *conn, struct sock *sk, struct msghdr
 		err = -EOPNOTSUPP;
 	} else if (conn->engine_up) {
 		exs_engine_recv(&conn->engine, &r.place);
-		/* It may have ended at once, and must leave before we do. */
+		/* It may have ended at once, and must be removed before we return. */
 		err = exs_read_loop(&r);
 		exs_engine_remove_reader(&conn->engine, &r.place);
 		if (exs_conn_reader_first(conn))
@@ -522,7 +552,7 @@ int exs_conn_recvmsg(struct exs_conn *conn, struct sock *sk, struct msghdr *msg,
 		return -EOPNOTSUPP;
 	if (call && !(flags & MSG_PEEK))
 		return exs_async_start(conn, call, &msg->msg_iter, len, true, flags);
-	if (exs_is_aio(sk, msg, flags) && exs_aio_read(conn, sk, msg, len))
+	if (exs_is_aio(sk, msg, flags) && exs_async.aio_read(conn, sk, msg, len))
 		return -EIOCBQUEUED;
 	if (conn->socktype == EXS_WIRE_SEQPACKET)
 		return exs_read_message(conn, sk, msg, len, flags);

@@ -4,18 +4,19 @@
  *
  * A stream socket with EXS_SO_FALLBACK has a TCP socket beside it from its first bind(),
  * listen() or connect() on: xs->tcp, with a struct socket that no file has. It holds the
- * port of TCP's while the socket is bound, and listens while the socket does: accept()
- * gives away its connections as sockets that have nothing to do with us.
+ * TCP port while the socket is bound, and listens while the socket does. accept()
+ * returns its connections as plain TCP sockets.
  *
- * When EXS cannot do what the program wants, TCP's sock does, and takes the place of ours:
- * sock->sk is exchanged, once, by one store, and it is TCP's socket for good (HANDED). The
- * file, its wait queue, and so epoll sets and duplicates of the descriptor, remain. Our sock
- * remains, too, until the socket is closed (it is found by the inode): a call may be in the
- * middle of it. There it finds the state HANDED, under op_lock, or when it is woken, returns
- * -EXS_ETCP, and the call is made once more, as TCP's.
+ * When EXS cannot do what the program wants, TCP's sock takes the place of ours: sock->sk is
+ * exchanged, once, by one store, and the socket is TCP's for good (HANDED). The file, its
+ * wait queue, and so epoll sets and duplicates of the descriptor, remain. Our sock remains,
+ * too, until the socket is closed (the inode refers to it), as a call may still use it. That
+ * call finds the state HANDED, under op_lock or when it is woken, returns -EXS_ETCP, and is
+ * made again on TCP.
  *
- * The exchange is made with op_lock and lock_sock held. A connect() of TCP's has begun by
- * then, and has not ended for anybody: poll() goes from "connecting" to "connecting".
+ * The exchange is made with op_lock and lock_sock held. TCP's connect() has begun by
+ * then, and its end was not reported to anybody: poll() goes from "connecting" to
+ * "connecting".
  *
  * Once a socket has listened, xs->tcp stays until it is closed, as accept() looks there
  * without a lock; such a socket does not fall back in connect().
@@ -27,20 +28,24 @@
 #include <net/inet_sock.h>
 
 #include "../compat/compat.h"
-#include "../transport/verbs.h"
+#include "transport.h"
 #include "fallback.h"
 #include "stats.h"
 
 #define exs_count_fallback(xn, why)						\
-	exs_count_at(xn, count[EXS_COUNT_fallback_no_device + (why) -		\
-			       EXS_FELL_BACK_NO_DEVICE], 1)
+	exs_count_at(xn, EXS_COUNT_fallback_no_device + (why) - EXS_FELL_BACK_NO_DEVICE, 1)
 
 const struct proto_ops *exs_tcp_ops(struct socket *sock)
 {
 	const struct proto_ops *ops = READ_ONCE(sock->ops);
 
-	/* One that was just accepted has TCP's own. */
+	/* An accepted one has TCP's own. */
 	return ops == &exs_ops ? exs_once(sock)->tcp_ops : ops;
+}
+
+const struct sock *exs_sock_once(struct socket *sock)
+{
+	return READ_ONCE(sock->ops) == &exs_ops ? &exs_once(sock)->sk : NULL;
 }
 
 static void exs_sol_socket_give(const struct exs_sock *xs, struct sock *to)
@@ -71,22 +76,32 @@ static void exs_sol_socket_give(const struct exs_sock *xs, struct sock *to)
 	release_sock(to);
 }
 
-/* What the program has set by now; later it is TCP's own options that it sets. */
-static void exs_tcp_settings(const struct exs_sock *xs, struct sock *to)
+/* The options that the program has set; from now on it sets TCP's own. */
+static void exs_tcp_options(const struct exs_sock *xs, struct sock *to)
 {
 	exs_sol_socket_give(xs, to);
 	exs_inet_give(xs, to);
 	exs_tcp_give(xs, to);
 }
 
-/* Before it is bound, and only there. */
+/* Where it may be reached, and reaches others. */
 static void exs_tcp_place(const struct exs_sock *xs, struct sock *to)
 {
 	lock_sock(to);
 	to->sk_bound_dev_if = READ_ONCE(xs->sk.sk_bound_dev_if);
-	if (to->sk_family == AF_INET6)
+	sk_dst_reset(to);
+	/* bind() to an IPv6 address sets it. */
+	if (to->sk_family == AF_INET6 && !inet_sk(to)->inet_num)
 		to->sk_ipv6only = xs->sk.sk_ipv6only;
 	release_sock(to);
+}
+
+/* As the program wants it now, before it connects or listens. */
+static void exs_tcp_settings(const struct exs_sock *xs)
+{
+	lockdep_assert_held(&xs->op_lock);
+	exs_tcp_place(xs, xs->tcp->sk);
+	exs_tcp_options(xs, xs->tcp->sk);
 }
 
 static bool exs_tcp_is_wanted(const struct exs_sock *xs)
@@ -95,24 +110,31 @@ static bool exs_tcp_is_wanted(const struct exs_sock *xs)
 	       !test_bit(EXS_SK_LISTENED, &xs->flags);
 }
 
-void exs_tcp_prepare(struct exs_sock *xs, int family)
+/* If the process may not create one, there is no fallback. */
+static void exs_tcp_create(struct exs_sock *xs, int family)
 {
 	struct sock *sk = &xs->sk;
+	int err;
 
+	err = __sock_create(sock_net(sk), family, SOCK_STREAM, IPPROTO_TCP, &xs->tcp,
+			    sk->sk_kern_sock);
+	if (err)
+		xs->tcp = NULL;
+	else
+		exs_cgroup_give(sk, xs->tcp->sk);
+}
+
+void exs_tcp_prepare(struct exs_sock *xs, int family)
+{
 	lockdep_assert_held(&xs->op_lock);
 	if (xs->tcp && (!exs_tcp_is_wanted(xs) || xs->tcp->sk->sk_family != family))
 		exs_tcp_drop(xs);
 	if (!exs_tcp_is_wanted(xs))
 		return;
-	/* Who may not have one has no fallback. */
-	if (!xs->tcp && __sock_create(sock_net(sk), family, SOCK_STREAM, IPPROTO_TCP, &xs->tcp,
-				      sk->sk_kern_sock))
-		xs->tcp = NULL;
 	if (!xs->tcp)
-		return;
-	if (exs_sock_state(xs) == EXS_UNCONNECTED)
-		exs_tcp_place(xs, xs->tcp->sk);
-	exs_tcp_settings(xs, xs->tcp->sk);
+		exs_tcp_create(xs, family);
+	if (xs->tcp)
+		exs_tcp_settings(xs);
 }
 
 void exs_tcp_drop(struct exs_sock *xs)
@@ -138,14 +160,16 @@ int exs_tcp_bind(struct exs_sock *xs, struct sockaddr_storage *addr)
 	return err;
 }
 
-/* @sk wakes those who wait at @sock, and is known by it. lock_sock(@sk) held. */
+/* @sk wakes threads that wait at @sock, and belongs to it. lock_sock(@sk) held. */
 static void exs_tcp_graft(struct sock *sk, struct socket *sock)
 {
 	write_lock_bh(&sk->sk_callback_lock);
 	rcu_assign_pointer(sk->sk_wq, &sock->wq);
 	sk_set_socket(sk, sock);
+	/* That of socket(2), whoever has called bind(2) or connect(2). */
+	WRITE_ONCE(sk->sk_uid, SOCK_INODE(sock)->i_uid);
 	security_sock_graft(sk, sock);
-	/* Whether anybody wants SIGIO is looked up in the wait queue. */
+	/* The wait queue shows whether SIGIO is wanted. */
 	sock_set_flag(sk, SOCK_FASYNC);
 	write_unlock_bh(&sk->sk_callback_lock);
 }
@@ -156,9 +180,12 @@ int exs_tcp_listen(struct exs_sock *xs, int backlog)
 	int err;
 
 	lockdep_assert_held(&xs->op_lock);
-	exs_tcp_settings(xs, sk);
+	exs_tcp_settings(xs);
 	lock_sock(sk);
-	/* shutdown() does not give back the port, whoever chose it: EXS has the same. */
+	/*
+	 * shutdown() keeps the port, whether the program or the kernel chose it. EXS has
+	 * the same port.
+	 */
 	sk->sk_userlocks |= SOCK_BINDPORT_LOCK;
 	release_sock(sk);
 	err = xs->tcp->ops->listen(xs->tcp, backlog);
@@ -183,7 +210,7 @@ bool exs_tcp_is_waiting(struct exs_sock *xs)
 	       inet_csk_listen_poll(xs->tcp->sk);
 }
 
-/* From now on it is TCP's, and holds TCP's module in place of ours. */
+/* From now on it is TCP's, and holds TCP's module instead of ours. */
 void exs_tcp_adopt(struct socket *newsock, const struct proto_ops *ops)
 {
 	__module_get(ops->owner);
@@ -198,14 +225,17 @@ int exs_tcp_accept(struct exs_sock *xs, struct socket *newsock, struct proto_acc
 	int err;
 
 	err = exs_compat_call_accept(tcp, tcp->ops, newsock, &now);
-	/* Another thread was quicker; or it listens no more, as we are about to see. */
+	/*
+	 * Another thread was faster; or the socket does not listen any more, which the
+	 * caller will see.
+	 */
 	if (err == -EAGAIN || err == -EINVAL)
 		return -EXS_ETCP;
 	if (err)
 		return err;
 	exs_tcp_adopt(newsock, tcp->ops);
-	/* It has what the listener had when the connection came. */
-	exs_tcp_settings(xs, newsock->sk);
+	/* It has the listener's options of the time when the connection came. */
+	exs_tcp_options(xs, newsock->sk);
 	exs_count(exs_net(sock_net(&xs->sk)), accepts_tcp, 1);
 	return 0;
 }
@@ -229,6 +259,7 @@ int exs_fallback_why(int err)
 {
 	switch (err) {
 	case -ENODEV:
+	case -EADDRNOTAVAIL:
 		return EXS_FELL_BACK_NO_DEVICE;
 	case -ENETUNREACH:
 	case -EHOSTUNREACH:
@@ -268,7 +299,7 @@ static void exs_hand_over(struct exs_sock *xs, int why)
 	exs_tcp_graft(sk, sock);
 	sock->state = tcp->state;
 	tcp->sk = NULL;
-	/* Who sees it sees all that it needs: pairs with exs_of(). */
+	/* A thread that sees this sees everything before it: pairs with exs_of(). */
 	smp_store_release(&sock->sk, sk);
 	release_sock(sk);
 	exs_change_state(xs, EXS_HANDED);
@@ -276,28 +307,33 @@ static void exs_hand_over(struct exs_sock *xs, int why)
 
 int exs_fall_back(struct exs_sock *xs, int why)
 {
-	struct exs_verbs_listener *bound = xs->bound;
+	struct exs_bound *bound = xs->bound;
 	struct socket *tcp = xs->tcp;
 	struct sock *sk = &xs->sk;
 
 	lockdep_assert_held(&xs->op_lock);
+	/* connect() has done that before TCP's began. */
+	if (exs_sock_state(xs) != EXS_CONNECTING)
+		exs_tcp_settings(xs);
 	lock_sock(sk);
 	exs_hand_over(xs, why);
 	release_sock(sk);
+	/* An operation that waits for connect(2) would wait for ever. */
+	exs_connect_refuse(xs, -ECANCELED);
 	exs_count_fallback(exs_net(sock_net(sk)), why);
 	xs->tcp = NULL;
 	sock_release(tcp);
 	xs->bound = NULL;
 	if (bound)
-		exs_verbs_unbind(bound);
-	/* Whoever waits looks again; what TCP has to say may have been said before. */
+		exs_transport.unbind(bound);
+	/* Waiting threads check again; TCP's own wake-up may have come earlier. */
 	sk->sk_state_change(sk);
 	return -EXS_ETCP;
 }
 
 /*
- * As if connect() had said EINPROGRESS: what it says of the end is TCP's next answer. It
- * is kept where TCP would have it.
+ * As if connect() had returned EINPROGRESS: TCP's next answer is the result, stored where
+ * TCP stores it.
  */
 static void exs_tcp_failed(struct socket *tcp, int err)
 {
@@ -305,6 +341,14 @@ static void exs_tcp_failed(struct socket *tcp, int err)
 	tcp->state = SS_CONNECTING;
 	WRITE_ONCE(tcp->sk->sk_err, -err);
 	release_sock(tcp->sk);
+}
+
+/* With TCP_FASTOPEN_CONNECT the first send would connect; but connect() has begun long ago. */
+static void exs_tcp_connects_now(struct sock *sk)
+{
+	lock_sock(sk);
+	tcp_sk(sk)->fastopen_connect = 0;
+	release_sock(sk);
 }
 
 int exs_fall_back_connect(struct exs_sock *xs, int why)
@@ -318,8 +362,9 @@ int exs_fall_back_connect(struct exs_sock *xs, int why)
 	lockdep_assert_held(&xs->op_lock);
 	if (why == EXS_FELL_BACK_NO_ANSWER)
 		exs_peer_silent(xn, &xs->peer);
-	/* Some may have been set while EXS tried. */
-	exs_tcp_settings(xs, sk);
+	/* Some may have been set during the EXS attempt. */
+	exs_tcp_settings(xs);
+	exs_tcp_connects_now(sk);
 	err = kernel_connect(xs->tcp, (struct sockaddr_unsized *)&peer, len, O_NONBLOCK);
 	if (err && err != -EINPROGRESS)
 		exs_tcp_failed(xs->tcp, err);

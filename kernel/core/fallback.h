@@ -11,12 +11,12 @@
 #include "core.h"
 
 /*
- * What the socket's calls return inside of core/: the socket is TCP's by now, and the call
- * is to be TCP's. No program sees it.
+ * Returned by the socket's calls inside core/: the socket is TCP's by now, and the call
+ * must be made on TCP. No program sees it.
  */
 #define EXS_ETCP	1024
 
-/* Ours, or NULL: the socket is TCP's. */
+/* Our sock, or NULL: the socket is TCP's. */
 static inline struct exs_sock *exs_of(const struct socket *sock)
 {
 	struct sock *sk = READ_ONCE(sock->sk);
@@ -24,13 +24,13 @@ static inline struct exs_sock *exs_of(const struct socket *sock)
 	return likely(exs_sk_is_exs(sk)) ? exs_sk(sk) : NULL;
 }
 
-/* Ours, also of a socket that is TCP's by now. */
+/* Our sock, even if the socket is TCP's by now. */
 static inline struct exs_sock *exs_once(struct socket *sock)
 {
 	return exs_of(sock) ?: SOCK_INODE(sock)->i_private;
 }
 
-/* TCP's calls of a socket that is TCP's. */
+/* TCP's calls, for a socket that is TCP's. */
 const struct proto_ops *exs_tcp_ops(struct socket *sock);
 
 /* Whether TCP would take over. op_lock held. */
@@ -41,20 +41,20 @@ static inline bool exs_may_fall_back(const struct exs_sock *xs)
 
 /* All with op_lock held, and not lock_sock. */
 
-/* A TCP socket for @xs, xs->tcp, if it may fall back; @family: of its addresses. */
+/* Create a TCP socket xs->tcp for @xs, if it may fall back; @family: of its addresses. */
 void exs_tcp_prepare(struct exs_sock *xs, int family);
 /* It is not needed any more. */
 void exs_tcp_drop(struct exs_sock *xs);
 
-/* Binds xs->tcp to @addr, which gets the port. */
+/* Bind xs->tcp to @addr, which gets the port. */
 int exs_tcp_bind(struct exs_sock *xs, struct sockaddr_storage *addr);
-/* It listens, and wakes those who wait at the socket. */
+/* It listens, and wakes threads that wait at the socket. */
 int exs_tcp_listen(struct exs_sock *xs, int backlog);
 void exs_tcp_unlisten(struct exs_sock *xs);
 
-/* Why no attempt need be made, or EXS_FELL_BACK_NOT. @peer may be NULL. */
+/* Why no attempt is needed, or EXS_FELL_BACK_NOT. @peer may be NULL. */
 int exs_fallback_at_once(struct exs_sock *xs, const struct sockaddr_storage *peer);
-/* Why, by a negative errno. */
+/* The reason for a negative errno. */
 int exs_fallback_why(int err);
 
 /*
@@ -67,11 +67,14 @@ int exs_fall_back_connect(struct exs_sock *xs, int why);
 /* EXS_FALLBACK_NOW. No lock. Return: 0 or -EINVAL: it is too late, or it has no family. */
 int exs_fall_back_now(struct exs_sock *xs);
 
-/* A connection of TCP's waits at the listening @xs. No lock. */
+/* A TCP connection waits at the listening @xs. No lock. */
 bool exs_tcp_is_waiting(struct exs_sock *xs);
-/* @newsock has a sock of TCP's, and gets TCP's calls, @ops. */
+/* @newsock has a sock of TCP, and gets TCP's calls, @ops. */
 void exs_tcp_adopt(struct socket *newsock, const struct proto_ops *ops);
-/* accept(2) of one, without waiting. No lock. Return: 0, -EXS_ETCP: look again; or an errno. */
+/*
+ * accept(2) of a TCP connection, without waiting. No lock. Return: 0, -EXS_ETCP: check
+ * again; or an errno.
+ */
 int exs_tcp_accept(struct exs_sock *xs, struct socket *newsock, struct proto_accept_arg *arg);
 
 #endif

@@ -3,26 +3,39 @@
  * BPF programs of cgroups for bind(), connect(), getsockname() and getpeername()
  * (BPF_CGROUP_INET4_CONNECT and the like).
  *
- * Whoever filters by cgroup means addresses, whatever the family of the socket that
- * uses them, and often means TCP. The kernel runs the programs for AF_INET and AF_INET6
- * sockets only, and they may do to the socket whatever helpers there are: bpf_bind() calls
- * what only TCP's struct proto has. So they get a TCP socket that is made for the question,
- * in the cgroup of ours; what they change in the address counts, what they do to that
- * socket does not.
+ * A filter by cgroup is about addresses, in sockets of any family, and often about TCP. The
+ * kernel runs the programs only for AF_INET and AF_INET6 sockets, and they may call any
+ * helper on the socket: bpf_bind() needs functions that only TCP's struct proto has. So
+ * they get a temporary TCP socket in the cgroup of ours. Their changes to the address
+ * count, changes to that socket do not.
  */
 #include <linux/bpf-cgroup.h>
+#include <linux/cgroup.h>
 #include <linux/in.h>
 #include <linux/in6.h>
+#include <net/ipv6.h>
 
 #include "../compat/compat.h"
 #include "core.h"
 
+void exs_cgroup_give(const struct sock *sk, struct sock *to)
+{
+#ifdef CONFIG_SOCK_CGROUP_DATA
+	struct cgroup *old = sock_cgroup_ptr(&to->sk_cgrp_data);
+	struct cgroup *cgroup;
+
+	to->sk_cgrp_data = sk->sk_cgrp_data;
+	cgroup = sock_cgroup_ptr(&to->sk_cgrp_data);
+	cgroup_get(cgroup);
+	cgroup_bpf_get(cgroup);
+	cgroup_bpf_put(old);
+	cgroup_put(old);
+#endif
+}
+
 #ifdef CONFIG_CGROUP_BPF
 
-/*
- * The socket takes such addresses, and @len is enough for one: the smallest that bind() and
- * connect() take.
- */
+/* The socket takes such addresses, and @len is at least the minimum of bind() and connect(). */
 static bool exs_filter_knows(const struct sock *sk, const struct sockaddr *addr, int len)
 {
 	if (len < (int)sizeof(addr->sa_family))
@@ -30,7 +43,7 @@ static bool exs_filter_knows(const struct sock *sk, const struct sockaddr *addr,
 	if (sk->sk_family != exs_family && sk->sk_family != addr->sa_family)
 		return false;
 	return (addr->sa_family == AF_INET && len >= (int)sizeof(struct sockaddr_in)) ||
-	       (addr->sa_family == AF_INET6 && len >= (int)sizeof(struct sockaddr_in6));
+	       (addr->sa_family == AF_INET6 && len >= SIN6_LEN_RFC2133);
 }
 
 enum exs_filter { EXS_FILTER_BIND, EXS_FILTER_CONNECT, EXS_FILTER_NAME, EXS_FILTER_PEER };
@@ -43,7 +56,7 @@ static const u8 exs_filter_types[][2] = {
 	[EXS_FILTER_PEER]    = { CGROUP_INET4_GETPEERNAME, CGROUP_INET6_GETPEERNAME },
 };
 
-/* Whether there is any such program in the machine: each has a static key of its own. */
+/* Whether the machine has any such program: each has its own static key. */
 static bool exs_filter_is_on(enum exs_filter what, bool v6)
 {
 	switch (what) {
@@ -62,22 +75,6 @@ static bool exs_filter_is_on(enum exs_filter what, bool v6)
 	}
 }
 
-/* As if @tcp were in the cgroup of @sk, which has a reference on that. */
-static int exs_filter_run(const struct sock *sk, struct sock *tcp, struct sockaddr *addr, int *len,
-			  enum cgroup_bpf_attach_type type, u32 *flags)
-{
-	struct sock_cgroup_data own;
-	int err;
-
-	lock_sock(tcp);
-	own = tcp->sk_cgrp_data;
-	tcp->sk_cgrp_data = sk->sk_cgrp_data;
-	err = exs_cgroup_bpf_sock_addr(tcp, addr, len, type, flags);
-	tcp->sk_cgrp_data = own;
-	release_sock(tcp);
-	return err;
-}
-
 static int exs_filter(const struct sock *sk, struct sockaddr *addr, int *len,
 		      enum exs_filter what, u32 *flags)
 {
@@ -94,7 +91,10 @@ static int exs_filter(const struct sock *sk, struct sockaddr *addr, int *len,
 	err = sock_create_kern(sock_net(sk), addr->sa_family, SOCK_STREAM, IPPROTO_TCP, &tcp);
 	if (err)
 		return err;
-	err = exs_filter_run(sk, tcp->sk, addr, len, exs_filter_types[what][v6], flags);
+	exs_cgroup_give(sk, tcp->sk);
+	lock_sock(tcp->sk);
+	err = exs_cgroup_bpf_sock_addr(tcp->sk, addr, len, exs_filter_types[what][v6], flags);
+	release_sock(tcp->sk);
 	sock_release(tcp);
 	return err;
 }
@@ -108,7 +108,7 @@ void exs_filter_name(const struct sock *sk, void *uaddr, int *len, bool peer)
 {
 	u32 flags;
 
-	/* They cannot refuse it. Without memory it is as if there were none. */
+	/* They cannot refuse it. Without memory they are skipped. */
 	exs_filter(sk, uaddr, len, peer ? EXS_FILTER_PEER : EXS_FILTER_NAME, &flags);
 }
 

@@ -2,7 +2,7 @@
 /*
  * IPPROTO_EXS: the same stream sockets as a protocol of AF_INET and AF_INET6.
  *
- * inet_create() makes them, and they have what everybody expects of a socket of these
+ * inet_create() makes them, and they have everything that is expected of a socket of these
  * families: a struct inet_sock, addresses of the one family, and the cgroup's BPF programs
  * for the beginning and the end of a socket. All else is as with AF_EXS.
  *
@@ -78,6 +78,11 @@ static int exs_inet6_getsockopt(struct sock *sk, int level, int name, char __use
 {
 	return ipv6_getsockopt(sk, level, name, val, len);
 }
+
+static int exs_inet6_ioctl(struct socket *sock, unsigned int cmd, unsigned long value)
+{
+	return inet6_ioctl(sock, cmd, value);
+}
 #else
 static int exs_inet6_register(void)
 {
@@ -108,12 +113,17 @@ static int exs_inet6_getsockopt(struct sock *sk, int level, int name, char __use
 {
 	return -ENOPROTOOPT;
 }
+
+static int exs_inet6_ioctl(struct socket *sock, unsigned int cmd, unsigned long value)
+{
+	return -ENOIOCTLCMD;
+}
 #endif
 
 /*
- * Options that are hints about packets, or ask for control messages that streams do not
- * have: the kernel's own functions store and return them. Those that promise what nobody
- * here would keep, such as IP_MINTTL, IP_TRANSPARENT or memberships, are not known.
+ * Options that are hints about packets, or request control messages that streams do not
+ * have: the kernel's own functions store and return them. Options that promise what EXS
+ * cannot keep, such as IP_MINTTL, IP_TRANSPARENT or memberships, are refused.
  */
 static const struct { int level, name; } exs_inet_options[EXS_INET_KEPT] = {
 	{ SOL_IP, IP_TTL }, { SOL_IP, IP_MTU_DISCOVER }, { SOL_IP, IP_FREEBIND },
@@ -126,7 +136,7 @@ static const struct { int level, name; } exs_inet_options[EXS_INET_KEPT] = {
 	{ SOL_IPV6, IPV6_FREEBIND }, { SOL_IPV6, IPV6_V6ONLY },
 };
 
-/* Its place there, or EXS_INET_KEPT: @sk does not have it. */
+/* Its index there, or EXS_INET_KEPT: @sk does not have it. */
 static unsigned int exs_inet_find(const struct sock *sk, int level, int name)
 {
 	unsigned int i;
@@ -139,7 +149,7 @@ static unsigned int exs_inet_find(const struct sock *sk, int level, int name)
 	return i;
 }
 
-/* As the kernel's functions do: IP takes one byte, too. */
+/* Like the kernel's functions: IP also takes one byte. */
 static int exs_inet_read(int level, sockptr_t val, unsigned int len, int *value)
 {
 	u8 byte = 0;
@@ -203,7 +213,7 @@ u8 exs_inet_tos(const struct sock *sk, int family)
 int exs_inet_getsockopt(struct sock *sk, int level, int name, char __user *val,
 			int __user *len)
 {
-	/* What IP says of another level. */
+	/* IP's error for another level. */
 	if (sk->sk_family == AF_INET && level != SOL_IP)
 		return -EOPNOTSUPP;
 	if (exs_inet_find(sk, level, name) == EXS_INET_KEPT)
@@ -211,6 +221,18 @@ int exs_inet_getsockopt(struct sock *sk, int level, int name, char __user *val,
 	if (sk->sk_family == AF_INET6)
 		return exs_inet6_getsockopt(sk, level, name, val, len);
 	return ip_getsockopt(sk, level, name, val, len);
+}
+
+int exs_inet_ioctl(struct socket *sock, unsigned int cmd, unsigned long value)
+{
+	switch (sock->sk->sk_family) {
+	case AF_INET:
+		return inet_ioctl(sock, cmd, value);
+	case AF_INET6:
+		return exs_inet6_ioctl(sock, cmd, value);
+	default:
+		return -ENOIOCTLCMD;
+	}
 }
 
 int exs_inet_init(void)
@@ -242,14 +264,20 @@ void exs_inet_exit(void)
 	exs_inet6_unregister();
 }
 
-/* inet_create() and inet6_create() have made it. */
+/* Called by inet_create() and inet6_create(). */
 int exs_inet_sock_init(struct sock *sk)
 {
 	struct exs_sock *xs = exs_sk(sk);
 
 	xs->inet_destruct = sk->sk_destruct;
 	exs_sock_setup(sk, sk->sk_type);
-	/* Programs that name TCP, or nothing, have got here: switched off, they go on, too. */
+	/* What TCP's say until they are set; neither bounds anything here. */
+	sk->sk_sndbuf = READ_ONCE(sock_net(sk)->ipv4.sysctl_tcp_wmem[1]);
+	sk->sk_rcvbuf = READ_ONCE(sock_net(sk)->ipv4.sysctl_tcp_rmem[1]);
+	/*
+	 * Programs that name TCP, or no protocol, come here, so this works even if EXS is
+	 * switched off.
+	 */
 	xs->options.value[EXS_SO_FALLBACK] = 1;
 	if (sk->sk_family == AF_INET6)
 		set_bit(EXS_SK_V6, &xs->flags);
@@ -257,7 +285,7 @@ int exs_inet_sock_init(struct sock *sk)
 	return 0;
 }
 
-/* sk_common_release() calls it without a look; we have no table of sockets. */
+/* sk_common_release() always calls it; we have no table of sockets. */
 void exs_inet_unhash(struct sock *sk)
 {
 }
@@ -270,14 +298,14 @@ void exs_inet_clone(struct sock *child, const struct sock *sk)
 	exs_sk(child)->inet_destruct = exs_sk(sk)->inet_destruct;
 	if (sk->sk_family == exs_family)
 		return;
-	/* As TCP has it. No option in exs_inet_options leaves a pointer there. */
+	/* Like TCP. No option in exs_inet_options leaves a pointer there. */
 	memcpy((void *)inet_sk(child) + at, (void *)inet_sk(sk) + at,
 	       sizeof(struct inet_sock) - at);
 	if (sk->sk_family == AF_INET6)
 		exs_inet6_clone(child, sk);
 }
 
-/* BPF programs of the cgroup that hear of the end of sockets: those that heard of its beginning. */
+/* BPF programs of the cgroup at the end of sockets whose beginning they saw. */
 void exs_inet_released(struct sock *sk)
 {
 	if (sk->sk_family != exs_family && !sk->sk_kern_sock)

@@ -2,17 +2,16 @@
 /*
  * Per-user caps, and turns.
  *
- * A user is a uid in its user namespace, and whatever it uses is also used by the owner
- * of that namespace, in the parent's, and so on, as with the kernel's ucounts: so
- * subordinate uids, and namespaces within namespaces, multiply nothing. The namespaces
- * that root makes are not added up in one account of root's: each of them as a whole is
- * a user.
+ * A user is a uid in its user namespace. Its usage also counts for the owner of that
+ * namespace, in the parent, and so on, as with the kernel's ucounts. So subordinate uids
+ * and nested namespaces do not multiply caps. Namespaces that root makes are not added up
+ * in one account of root: each of them as a whole is a user.
  *
- * Who has CAP_SYS_RESOURCE in the initial user namespace is counted, and not bounded, as
- * with the kernel's other limits per user.
+ * A task with CAP_SYS_RESOURCE in the initial user namespace is counted but not bounded,
+ * as with the kernel's other limits per user.
  *
- * What is charged exists while anything is charged to it, and while a listener remembers
- * its owner. A charge is a few atomic operations; the lock is that of the table.
+ * A struct exs_user exists while anything is charged to it, and while a listener
+ * remembers it. A charge is a few atomic operations; the lock guards the table.
  */
 #include <linux/capability.h>
 #include <linux/cred.h>
@@ -41,8 +40,8 @@ struct exs_user_key {
 /**
  * struct exs_turns - a user's share of a pool of workers
  * @lock: guards the rest; taken in process context
- * @n: works under way
- * @waiting: struct exs_turn, those that are not
+ * @n: works that have a turn
+ * @waiting: struct exs_turn, works that wait
  */
 struct exs_turns {
 	spinlock_t lock;	/* see above */
@@ -53,11 +52,11 @@ struct exs_turns {
 /**
  * struct exs_user - who is charged
  * @node: in the table
- * @key: whom it stands for; a reference on its namespace
+ * @key: its identity; a reference on its namespace
  * @parent: charged with the same, or NULL; a reference
  * @refs: references
  * @used: by enum exs_limit
- * @turns: by enum exs_pool; of the uppermost only
+ * @turns: by enum exs_pool; used only of the topmost user
  */
 struct exs_user {
 	struct hlist_node node;
@@ -71,7 +70,7 @@ struct exs_user {
 static DEFINE_SPINLOCK(exs_users_lock);
 static DEFINE_HASHTABLE(exs_users, 6);
 
-/* What a cap is called, where its present value stands, and what counts refusals. */
+/* A cap's name, the offset of its value, and the counter of refusals. */
 static const struct exs_cap {
 	const char *sysctl;
 	size_t max;
@@ -111,7 +110,7 @@ static struct exs_user *exs_user_find(const struct exs_user_key *key)
 	return NULL;
 }
 
-/* Whom @key's is charged to as well. False: nobody. */
+/* The user above @key that is charged, too. False: none. */
 static bool exs_user_parent_key(const struct exs_user_key *key, struct exs_user_key *parent)
 {
 	const struct user_namespace *ns = key->ns;
@@ -148,7 +147,7 @@ static struct exs_user *exs_user_alloc(const struct exs_user_key *key)
 	return user;
 }
 
-/* Put @fresh into the table, unless another was quicker, which is returned then. */
+/* Add @fresh to the table, unless another thread was faster: then return that user. */
 static struct exs_user *exs_user_insert(struct exs_user *fresh)
 {
 	struct exs_user *user;
@@ -163,7 +162,7 @@ static struct exs_user *exs_user_insert(struct exs_user *fresh)
 	return user ?: fresh;
 }
 
-/* As deep as user namespaces nest, which is 32 at most. Sleeps. */
+/* Recurses as deep as user namespaces nest: at most 32. Sleeps. */
 static struct exs_user *exs_user_of(const struct exs_user_key *key)
 {
 	struct exs_user_key above;
@@ -202,7 +201,7 @@ struct exs_user *exs_user_get(struct exs_user *user)
 	return user;
 }
 
-/* Return: whether it was the last reference, and @user is in the table no more. */
+/* Return: whether it was the last reference, and @user was removed from the table. */
 static bool exs_user_unref(struct exs_user *user)
 {
 	bool last = false;
@@ -229,7 +228,7 @@ void exs_user_put(struct exs_user *user)
 	}
 }
 
-/* The one of whom all that the chain uses is: who has turns. */
+/* The topmost user of the chain: it has the turns. */
 static struct exs_user *exs_user_top(struct exs_user *user)
 {
 	while (user->parent)
@@ -242,7 +241,7 @@ static int exs_limit_refuse(const struct exs_net *xn, enum exs_limit what,
 {
 	const struct exs_cap *cap = &exs_caps[what];
 
-	exs_count_at(xn, count[cap->count], 1);
+	exs_count_at(xn, cap->count, 1);
 	pr_debug_ratelimited("exs: user %u has reached net.exs.%s\n",
 			     __kuid_val(user->key.uid), cap->sysctl);
 	return -ENOBUFS;
@@ -253,7 +252,7 @@ static int exs_cap_max(const struct exs_net *xn, enum exs_limit what)
 	return READ_ONCE(*(const int *)((const void *)&xn->sysctl + exs_caps[what].max));
 }
 
-/* What @user may use: those above it what the initial namespace gives. */
+/* The cap of @user; for users above it, that of the initial namespace. */
 static long exs_limit_max(const struct exs_net *xn, enum exs_limit what,
 			  const struct exs_user *user, bool above)
 {

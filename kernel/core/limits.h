@@ -10,7 +10,7 @@
 /* The calling task's user, a reference; NULL: no memory. Sleeps. */
 struct exs_user *exs_user_get_current(void);
 
-/* Whether a charge of one would be refused just now, which is counted then. Any context. */
+/* Whether a charge of one would be refused now; this is counted. Any context. */
 bool exs_limit_reached(const struct exs_net *xn, enum exs_limit what,
 		       const struct exs_user *user);
 

@@ -8,13 +8,13 @@
  * within net.exs.max_user_half_open: a request beyond that is refused before anything is
  * allocated for it.
  *
- * What is ready is one of the connections of the user who called listen(). What is
- * pending is not, as whoever reaches the port can have as much of that as he
- * likes. But nobody begins a hand-shake who could not end it.
+ * A ready connection counts for the user who called listen(). A pending one does not,
+ * because any peer that reaches the port can begin many. But no hand-shake begins that
+ * could not be completed.
  *
  * Ready connections go to waiting operations first, in their order, then to
- * accept(2). As with TCP, one that died meanwhile is accepted like the others:
- * its first read tells.
+ * accept(2). As with TCP, one that died while waiting is accepted like the
+ * others: its first read returns the error.
  *
  * The transport calls in without lock_sock; everything here is under
  * listen->lock. The object stays with the socket when listening ends, closed.
@@ -24,7 +24,7 @@
 #include <linux/slab.h>
 #include <linux/wait.h>
 
-#include "../transport/verbs.h"
+#include "transport.h"
 #include "core.h"
 #include "fallback.h"
 #include "limits.h"
@@ -36,9 +36,9 @@
  * @sk: the socket; callbacks end before it does
  * @open: whether requests are taken
  * @backlog: most connections in @pending and @ready together
- * @count: how many there are, counting places that are reserved
+ * @count: their number, including reserved places
  * @half_open: those of them that are not ready
- * @user: who listens; a reference while @open
+ * @user: the user that listens; a reference while @open
  * @memcg: the memory cgroup that is charged; likewise
  * @pending: struct exs_waiting, hand-shake under way
  * @ready: struct exs_waiting, for accept()
@@ -60,7 +60,7 @@ struct exs_listen {
 	struct work_struct work;
 };
 
-/* A connection that nobody accepted yet; a reference goes with it. */
+/* A connection that was not accepted yet; holds a reference. */
 struct exs_waiting {
 	struct list_head node;
 	struct exs_conn *conn;
@@ -89,7 +89,7 @@ void exs_listen_free(struct exs_listen *listen)
 	kfree(listen);
 }
 
-/* Reset a connection that nobody will accept. No lock held. */
+/* Reset a connection that will not be accepted. No lock held. */
 static void exs_waiting_drop(struct exs_waiting *w)
 {
 	exs_conn_orphan(w->conn, 0);
@@ -97,7 +97,7 @@ static void exs_waiting_drop(struct exs_waiting *w)
 	kfree(w);
 }
 
-/* listen->lock held. Its user is not let go here: the listener has it. */
+/* listen->lock held. Its user is not dropped here: the listener holds it. */
 static void exs_half_open_end(struct exs_listen *listen)
 {
 	lockdep_assert_held(&listen->lock);
@@ -105,7 +105,7 @@ static void exs_half_open_end(struct exs_listen *listen)
 	exs_limit_uncharge(EXS_LIMIT_HALF_OPEN, 1, listen->user);
 }
 
-/* A place in the backlog; or @reason says why not. */
+/* Reserve a place in the backlog; otherwise @reason is set. */
 static bool exs_listen_reserve(struct exs_listen *listen, enum exs_wire_reason *reason)
 {
 	const struct exs_net *xn = exs_net(sock_net(listen->sk));
@@ -235,7 +235,7 @@ static void exs_listen_kick(struct exs_listen *listen)
 		listen->sk->sk_data_ready(listen->sk);
 }
 
-/* @conn, which is over. listen->lock held. */
+/* Remove @conn, which is over. listen->lock held. */
 static struct exs_waiting *exs_listen_forget(struct exs_listen *listen,
 					     const struct exs_conn *conn)
 {
@@ -249,7 +249,7 @@ static struct exs_waiting *exs_listen_forget(struct exs_listen *listen,
 	return w;
 }
 
-/* Its user has room for it: it is the user's now, and ready. listen->lock held. */
+/* Its user has room for it: charge the user, make it ready. listen->lock held. */
 static bool exs_listen_charge(struct exs_listen *listen, struct exs_conn *conn)
 {
 	lockdep_assert_held(&listen->lock);
@@ -257,7 +257,7 @@ static bool exs_listen_charge(struct exs_listen *listen, struct exs_conn *conn)
 		exs_count(conn->xn, reject_limit, 1);
 		return false;
 	}
-	conn->user = listen->user;
+	WRITE_ONCE(conn->user, listen->user);
 	return true;
 }
 
@@ -291,7 +291,7 @@ void exs_listen_failed(struct exs_listen *listen, struct exs_conn *conn)
 		exs_waiting_drop(w);
 }
 
-/* The next ready connection, taken off the backlog; NULL: none. */
+/* The next ready connection, removed from the backlog; NULL: none. */
 static struct exs_waiting *exs_listen_take(struct exs_listen *listen)
 {
 	struct exs_waiting *w;
@@ -305,11 +305,13 @@ static struct exs_waiting *exs_listen_take(struct exs_listen *listen)
 	return w;
 }
 
-/* Of sk_flags, what options set and nothing else counts. */
+/* Bits of sk_flags that only options set. */
 #define EXS_INHERITED_FLAGS	(BIT(SOCK_LINGER) | BIT(SOCK_KEEPOPEN) | BIT(SOCK_BROADCAST) | \
 				 BIT(SOCK_LOCALROUTE) | BIT(SOCK_URGINLINE) |		\
 				 BIT(SOCK_RCVTSTAMP) | BIT(SOCK_RCVTSTAMPNS) |		\
-				 BIT(SOCK_TSTAMP_NEW) | BIT(SOCK_ZEROCOPY))
+				 BIT(SOCK_TSTAMP_NEW) | BIT(SOCK_ZEROCOPY) |		\
+				 BIT(SOCK_RXQ_OVFL) | BIT(SOCK_SELECT_ERR_QUEUE) |	\
+				 BIT(SOCK_FILTER_LOCKED))
 
 static void exs_child_inherit(struct sock *child, const struct sock *sk)
 {
@@ -319,7 +321,7 @@ static void exs_child_inherit(struct sock *child, const struct sock *sk)
 	child->sk_no_check_tx = sk->sk_no_check_tx;
 	child->sk_ll_usec = sk->sk_ll_usec;
 	child->sk_peek_off = READ_ONCE(sk->sk_peek_off);
-	child->sk_priority = sk->sk_priority;
+	child->sk_max_pacing_rate = READ_ONCE(sk->sk_max_pacing_rate);
 	child->sk_mark = sk->sk_mark;
 	child->sk_bound_dev_if = READ_ONCE(sk->sk_bound_dev_if);
 	child->sk_reuse = sk->sk_reuse;
@@ -330,10 +332,11 @@ static void exs_child_inherit(struct sock *child, const struct sock *sk)
 	child->sk_rcvtimeo = sk->sk_rcvtimeo;
 	child->sk_sndtimeo = sk->sk_sndtimeo;
 	child->sk_lingertime = sk->sk_lingertime;
+	exs_cgroup_give(sk, child);
 	security_sk_clone(sk, child);
 }
 
-/* A connected socket of @w, which is used up, or NULL: no memory. */
+/* A connected socket of @w, which is consumed; or NULL: no memory. */
 static struct sock *exs_child_alloc(struct sock *sk, struct exs_waiting *w)
 {
 	struct exs_sock *listener = exs_sk(sk), *xs;
@@ -365,7 +368,7 @@ static struct sock *exs_child_alloc(struct sock *sk, struct exs_waiting *w)
 	return child;
 }
 
-/* There was no memory for a child: the connection waits on. */
+/* No memory for a child: the connection continues to wait. */
 static void exs_listen_put_back(struct exs_listen *listen, struct exs_waiting *w)
 {
 	bool open;
@@ -382,7 +385,7 @@ static void exs_listen_put_back(struct exs_listen *listen, struct exs_waiting *w
 		exs_waiting_drop(w);
 }
 
-/* The oldest waiter and connection, if there are both. */
+/* The oldest waiter and connection, if both exist. */
 static struct exs_waiter *exs_listen_match(struct exs_listen *listen,
 					   struct exs_waiting **w)
 {
@@ -414,7 +417,7 @@ static void exs_listen_work(struct work_struct *work)
 		exs_listen_put_back(listen, w);
 		waiter->fn(waiter, -ENOMEM, NULL);
 	}
-	/* What is left over is for accept(2). */
+	/* The rest is for accept(2). */
 	spin_lock(&listen->lock);
 	exs_listen_kick(listen);
 	spin_unlock(&listen->lock);
@@ -446,7 +449,7 @@ bool exs_listen_remove_waiter(struct exs_listen *listen, struct exs_waiter *w)
 	return found;
 }
 
-/* Connections that no waiting operation wants. listen->lock held. */
+/* Connections without a waiting operation. listen->lock held. */
 static bool exs_listen_acceptable(const struct exs_listen *listen)
 {
 	lockdep_assert_held(&listen->lock);
@@ -489,7 +492,7 @@ static struct exs_waiting *exs_listen_try(struct exs_listen *listen)
 	return w;
 }
 
-/* As exs_listen_try(), but waits. One accept(2) is woken per connection. */
+/* As exs_listen_try(), but waits. Each connection wakes one accept(2). */
 static struct exs_waiting *exs_listen_wait(struct exs_listen *listen, long timeo)
 {
 	wait_queue_head_t *head = sk_sleep(listen->sk);
@@ -536,13 +539,13 @@ struct sock *exs_listen_accept(struct sock *sk, bool nonblock)
 static void exs_listen_set_backlog(struct exs_listen *listen, int backlog)
 {
 	spin_lock(&listen->lock);
-	/* The socket layer has it within somaxconn. One always fits. */
+	/* The socket layer limits it to somaxconn. At least one fits. */
 	listen->backlog = max(backlog, 1);
 	WRITE_ONCE(listen->sk->sk_max_ack_backlog, backlog);
 	spin_unlock(&listen->lock);
 }
 
-/* Requests that come from now on are taken. */
+/* Accept requests from now on. */
 static int exs_listen_open(struct exs_sock *xs, int backlog)
 {
 	struct exs_listen *listen = xs->listen;
@@ -602,8 +605,8 @@ static void exs_listen_drop_all(struct exs_listen *listen)
 		exs_waiting_drop(w);
 }
 
-/* The transport has nothing of ours any more once @bound is gone. */
-void exs_listen_stop(struct exs_sock *xs, struct exs_verbs_listener *bound)
+/* The transport has no reference to our data after @bound has ended. */
+void exs_listen_stop(struct exs_sock *xs, struct exs_bound *bound)
 {
 	struct exs_listen *listen = xs->listen;
 
@@ -611,18 +614,18 @@ void exs_listen_stop(struct exs_sock *xs, struct exs_verbs_listener *bound)
 	listen->open = false;
 	spin_unlock(&listen->lock);
 	cancel_work_sync(&listen->work);
-	exs_verbs_unbind(bound);
+	exs_transport.unbind(bound);
 	exs_listen_cancel_waiters(listen);
 	exs_listen_drop_all(listen);
 	exs_user_put(listen->user);
 	mem_cgroup_put(listen->memcg);
-	/* accept(2) finds it closed. */
+	/* Wakes accept(2), which finds it closed. */
 	xs->sk.sk_state_change(&xs->sk);
 }
 
 int exs_listen_start(struct exs_sock *xs, int backlog)
 {
-	struct exs_verbs_listener *bound;
+	struct exs_bound *bound;
 	struct sock *sk = &xs->sk;
 	int err;
 
@@ -638,7 +641,7 @@ int exs_listen_start(struct exs_sock *xs, int backlog)
 		err = exs_listen_open(xs, backlog);
 	if (err)
 		return err;
-	err = exs_verbs_listen(xs->bound, backlog, xs->listen);
+	err = exs_transport.listen(xs->bound, backlog, xs->listen);
 	if (!err && xs->tcp)
 		err = exs_tcp_listen(xs, backlog);
 	if (err) {

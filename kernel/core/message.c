@@ -2,10 +2,10 @@
 /*
  * Plain receives of SOCK_SEQPACKET.
  *
- * A message that comes before anybody asked for it is kept: a small one as it
- * arrives (the peer knows how much we keep), a large one stays with the peer,
- * which announces it, until a plain recv(), or a poll(), has it fetched into kernel
- * memory. It then belongs to the socket, whatever becomes of that recv().
+ * A message that arrives before a receive is kept. A small one is stored when it arrives
+ * (the peer knows how much we keep). One of medium size stays in the ring. A large one
+ * stays with the peer, which announces it, until a plain recv() or a poll() has it fetched
+ * into kernel memory. Then it belongs to the socket, even if that recv() fails.
  */
 #include <linux/memcontrol.h>
 #include <linux/sched/mm.h>
@@ -19,12 +19,13 @@
 /**
  * struct exs_kept - a message that waits for recv()
  * @node: in conn->messages, which is in the order of the messages
- * @refs: that list, and whoever copies from it; conn->lock
- * @ready: it is here; else it holds the place of one that is being fetched
+ * @refs: that list, and threads that copy from it; conn->lock
+ * @ready: it has arrived; otherwise it holds the place of one that is being fetched
  * @len: bytes
- * @trunc: it was longer than what was announced
- * @pages: fetched: what is charged to the connection's user
- * @x: fetched: its memory; NULL: it came eagerly and is in @data
+ * @trunc: it was longer than announced
+ * @pages: fetched: the charge to the connection's user
+ * @m: its place in the ring; @m.space 0: not there
+ * @x: fetched: its memory; NULL, and not in the ring: it was eager and is in @data
  * @data: the bytes
  */
 struct exs_kept {
@@ -34,6 +35,7 @@ struct exs_kept {
 	u32 len;
 	bool trunc;
 	u32 pages;
+	struct exs_in_ring m;
 	struct exs_xfer *x;
 	u8 data[];
 };
@@ -58,29 +60,40 @@ static void exs_kept_put(struct exs_conn *conn, struct exs_kept *kept)
 		exs_kept_free(kept);
 }
 
+/* Until a message is there, @len is how many bytes it may have. */
+static struct exs_kept *exs_kept_alloc(u32 len, gfp_t gfp)
+{
+	struct exs_kept *kept = kmalloc(struct_size(kept, data, len), gfp | __GFP_ACCOUNT);
+
+	if (kept)
+		kept->len = len;
+	return kept;
+}
+
+/* What was provided may not have been needed, as a receive came, and be too short for this one. */
 bool exs_message_reserve(struct exs_conn *conn, u32 len)
 {
 	lockdep_assert_held(&conn->lock);
-	if (!conn->spare)
-		conn->spare = kmalloc(struct_size(conn->spare, data, len),
-				      GFP_ATOMIC | __GFP_NOWARN);
+	if (conn->spare && conn->spare->len >= len)
+		return true;
+	kfree(conn->spare);
+	conn->spare = exs_kept_alloc(len, GFP_ATOMIC | __GFP_NOWARN);
+	conn->spare_len = len;
 	return conn->spare;
 }
 
-/* So little has to be there in the end; and there is nothing else that could be done. */
-void exs_conn_provide(struct exs_conn *conn)
+/* The memory is small and cannot be done without, so do not fail. */
+void exs_message_provide(struct exs_conn *conn)
 {
-	struct exs_kept *kept = kmalloc(struct_size(kept, data, EXS_WIRE_DATA_MAX),
-					GFP_KERNEL | __GFP_NOFAIL);
+	struct exs_kept *kept = exs_kept_alloc(conn->spare_len, GFP_KERNEL | __GFP_NOFAIL);
 
-	exs_count(conn->xn, memory_waits, 1);
 	spin_lock(&conn->lock);
 	swap(conn->spare, kept);
 	spin_unlock(&conn->lock);
 	kfree(kept);
 }
 
-void exs_message_keep(struct exs_conn *conn, const void *data, u32 len)
+static struct exs_kept *exs_message_use_spare(struct exs_conn *conn, u32 len)
 {
 	struct exs_kept *kept = conn->spare;
 
@@ -90,9 +103,22 @@ void exs_message_keep(struct exs_conn *conn, const void *data, u32 len)
 	kept->ready = true;
 	kept->len = len;
 	kept->trunc = false;
+	kept->m.space = 0;
 	kept->x = NULL;
-	memcpy(kept->data, data, len);
 	list_add_tail(&kept->node, &conn->messages);
+	return kept;
+}
+
+void exs_message_keep(struct exs_conn *conn, const void *data, u32 len)
+{
+	memcpy(exs_message_use_spare(conn, len)->data, data, len);
+}
+
+void exs_message_keep_in_ring(struct exs_conn *conn)
+{
+	const struct exs_in_ring *m = &conn->engine.kept;
+
+	exs_message_use_spare(conn, m->len)->m = *m;
 }
 
 void exs_message_purge(struct exs_conn *conn)
@@ -104,35 +130,48 @@ void exs_message_purge(struct exs_conn *conn)
 	kfree(conn->spare);
 }
 
-static int exs_message_copy(struct exs_kept *kept, struct iov_iter *to, size_t len)
+static void exs_message_read_ring(struct exs_conn *conn, u32 off, u32 len)
+{
+	spin_lock(&conn->lock);
+	exs_conn_read_ring(conn, off, len);
+	spin_unlock(&conn->lock);
+}
+
+static int exs_message_copy(struct exs_conn *conn, struct exs_kept *kept,
+			    struct iov_iter *to, size_t len)
 {
 	size_t n = min_t(size_t, len, kept->len);
 
 	if (kept->x)
 		return exs_kbuf_drain(kept->x, n, to);
+	if (kept->m.space) {
+		exs_message_read_ring(conn, kept->m.off, n);
+		return copy_to_iter(conn->ring_mem + kept->m.off, n, to) == n ? 0 : -EFAULT;
+	}
 	return copy_to_iter(kept->data, n, to) == n ? 0 : -EFAULT;
 }
 
-/* The receive @x, which nothing else knows now, ends with @kept's bytes. */
+/* End the receive @x, which is on no list, with @kept's bytes. */
 static void exs_message_end_with(struct exs_conn *conn, struct exs_xfer *x,
 				 struct exs_kept *kept, struct iov_iter *to)
 {
 	u64 len = x->rcv.len;
-	int err = exs_message_copy(kept, to, len);
+	int err = exs_message_copy(conn, kept, to, len);
 
 	x->ended = true;
-	x->result = err ?: min_t(u64, len, kept->len);
+	x->rcv.err = err;
+	x->rcv.filled = err ? 0 : min_t(u64, len, kept->len);
 	if (kept->len > len || kept->trunc)
 		x->msg_flags |= MSG_TRUNC;
-	/* Behind those whose memory is still being taken back. */
 	spin_lock(&conn->lock);
-	if (x->map.mapped && x->result > 0)
-		exs_conn_wrote(conn, x, 0, x->result);
-	list_add_tail(&x->link, &conn->ending);
+	if (x->map.mapped && x->rcv.filled)
+		exs_conn_wrote(conn, x, 0, x->rcv.filled);
+	list_add_tail(&x->link, &conn->xfers);
+	exs_engine_recv_kept(&conn->engine, &x->rcv);
 	spin_unlock(&conn->lock);
 }
 
-/* The oldest message that no plain recv() has asked for. */
+/* The oldest message that no plain recv() is fetching. */
 static struct exs_kept *exs_message_unclaimed(const struct exs_conn *conn)
 {
 	struct exs_kept *kept;
@@ -144,12 +183,38 @@ static struct exs_kept *exs_message_unclaimed(const struct exs_conn *conn)
 	return NULL;
 }
 
+/* A thread is about to copy it: until exs_message_consume(), or _looked_at(). */
+static void exs_message_claim(struct exs_conn *conn, struct exs_kept *kept, bool look)
+{
+	lockdep_assert_held(&conn->lock);
+	if (kept->m.space)
+		exs_engine_reading(&conn->engine);
+	if (look)
+		kept->refs++;
+	else
+		list_del(&kept->node);
+}
+
+static void exs_message_looked_at(struct exs_conn *conn, struct exs_kept *kept)
+{
+	if (kept->m.space) {
+		spin_lock(&conn->lock);
+		exs_engine_read(&conn->engine, 0);
+		spin_unlock(&conn->lock);
+	}
+	exs_kept_put(conn, kept);
+	exs_conn_run(conn);
+}
+
 static void exs_message_consume(struct exs_conn *conn, struct exs_kept *kept)
 {
 	if (!kept->x) {
 		spin_lock(&conn->lock);
-		exs_engine_unqueued(&conn->engine, kept->len);
-		/* Whoever waited for this to be the last one. */
+		if (kept->m.space)
+			exs_engine_read(&conn->engine, kept->m.space);
+		else
+			exs_engine_unqueued(&conn->engine, kept->len);
+		/* Wake readers that wait for the end: this may have been the last message. */
 		if (exs_engine_eof(&conn->engine))
 			conn->wake |= EPOLLIN;
 		spin_unlock(&conn->lock);
@@ -158,7 +223,7 @@ static void exs_message_consume(struct exs_conn *conn, struct exs_kept *kept)
 	exs_conn_run(conn);
 }
 
-/* The receive that has waited longest for the fetch, which cannot be cancelled any more. */
+/* The receive that has waited longest for the fetch. It cannot be cancelled any more. */
 static struct exs_xfer *exs_held_take(struct exs_conn *conn)
 {
 	struct exs_xfer *x;
@@ -174,8 +239,8 @@ static struct exs_xfer *exs_held_take(struct exs_conn *conn)
 }
 
 /*
- * The fetch is over: receives that have waited for it get what is kept, and the rest take
- * their places in the engine. Those that come meanwhile wait behind them.
+ * The fetch is over: receives that waited for it get the kept messages, and the others go
+ * to the engine. Later receives wait behind them.
  */
 static void exs_held_release(struct exs_conn *conn)
 	__must_hold(&conn->lock)
@@ -186,7 +251,7 @@ static void exs_held_release(struct exs_conn *conn)
 
 	lockdep_assert_held(&conn->lock);
 	while ((kept = exs_message_unclaimed(conn)) && (x = exs_held_take(conn))) {
-		list_del(&kept->node);
+		exs_message_claim(conn, kept, false);
 		spin_unlock(&conn->lock);
 		to = x->iter;
 		exs_message_end_with(conn, x, kept, &to);
@@ -243,9 +308,9 @@ static void exs_pull_done(struct exs_xfer *x, long res)
 }
 
 /*
- * Whether a plain recv() has to fetch its message: the peer announced one that
- * no asynchronous receive will take; or there are such receives, and it needs a
- * place behind them.
+ * Whether a plain recv() has to fetch its message: the peer announced one that no
+ * asynchronous receive will take; or there are such receives, and it needs a place behind
+ * them.
  */
 static bool exs_message_pullable(const struct exs_conn *conn, long timeo)
 {
@@ -257,7 +322,7 @@ static bool exs_message_pullable(const struct exs_conn *conn, long timeo)
 	return timeo;
 }
 
-/* The oldest message, if it is here. */
+/* The oldest message, if it has arrived. */
 static struct exs_kept *exs_message_first(const struct exs_conn *conn)
 {
 	struct exs_kept *kept;
@@ -317,8 +382,8 @@ static void exs_pull_undo(struct exs_conn *conn, struct exs_kept *kept)
 	exs_kept_free(kept);
 }
 
-/* Fetch one of at most @len bytes. conn->lock held, dropped meanwhile.
- * Return: 0 or a negative errno.
+/* Fetch a message of at most @len bytes. conn->lock held, dropped meanwhile. Return: 0 or a
+ * negative errno.
  */
 static int exs_message_pull(struct exs_conn *conn, size_t len)
 	__must_hold(&conn->lock)
@@ -333,7 +398,7 @@ static int exs_message_pull(struct exs_conn *conn, size_t len)
 	kept = exs_pull_alloc(conn, len);
 	err = PTR_ERR_OR_ZERO(kept);
 	if (!err) {
-		/* Small ones behind it may come before it has been handed over. */
+		/* Small messages behind it may arrive before it is submitted. */
 		spin_lock(&conn->lock);
 		list_add_tail(&kept->node, &conn->messages);
 		spin_unlock(&conn->lock);
@@ -345,7 +410,7 @@ static int exs_message_pull(struct exs_conn *conn, size_t len)
 	if (!err)
 		return 0;
 	conn->pulling = false;
-	/* Others waited for it, or for what came behind its place. */
+	/* Wake threads that wait for it, or for messages behind it. */
 	conn->wake |= EPOLLIN;
 	spin_unlock(&conn->lock);
 	exs_conn_run(conn);
@@ -353,7 +418,7 @@ static int exs_message_pull(struct exs_conn *conn, size_t len)
 	return err;
 }
 
-/* Nothing will ever come. */
+/* No message will come any more. */
 static bool exs_message_end(const struct exs_conn *conn)
 {
 	lockdep_assert_held(&conn->lock);
@@ -364,8 +429,8 @@ static bool exs_message_end(const struct exs_conn *conn)
 }
 
 /*
- * What a recv() that must not wait would find: a message, the end, or why there is none. A
- * message that was only announced is not here yet, and whether it comes is up to the peer.
+ * Whether a non-blocking recv() would return a message, the end, or an error. A message
+ * that was only announced has not arrived, and whether it comes is up to the peer.
  */
 bool exs_message_readable(const struct exs_conn *conn)
 {
@@ -374,8 +439,8 @@ bool exs_message_readable(const struct exs_conn *conn)
 }
 
 /*
- * Who polls is told of a message only when it is here, so it is fetched for them: one,
- * and none while others wait to be read.
+ * poll() reports a message only when it has arrived, so announced ones are fetched for it:
+ * one at a time, and only if no other waits to be read.
  */
 static bool exs_message_fetchable(const struct exs_conn *conn)
 {
@@ -407,7 +472,7 @@ void exs_message_fetch(struct exs_conn *conn)
 	conn->budget -= PFN_UP(conn->engine.announced_len);
 	old = set_active_memcg(conn->memcg);
 	err = exs_message_pull(conn, conn->engine.announced_len);
-	/* Who reads then tries again, and hears why. */
+	/* A reader then tries again, and gets the error. */
 	if (err && err != -EAGAIN) {
 		exs_count(conn->xn, fetch_failed, 1);
 		conn->pull_failed = true;
@@ -418,7 +483,7 @@ void exs_message_fetch(struct exs_conn *conn)
 	set_active_memcg(old);
 }
 
-/* How long the next message is; if the peer did not say, what the caller takes. */
+/* The length of the next message; if the peer did not announce it, the caller's length. */
 static size_t exs_message_size(const struct exs_conn *conn, size_t len)
 {
 	if (list_empty(&conn->engine.receives))
@@ -441,12 +506,12 @@ static int exs_message_wait(struct exs_conn *conn, size_t len, long *timeo)
 		}
 		err = exs_message_pull(conn, exs_message_size(conn, len));
 		if (err == -EAGAIN)
-			err = 0;	/* one has come by itself: look again */
+			err = 0;	/* one arrived by itself: look again */
 	}
 	return err;
 }
 
-/* The oldest one, off the list unless @peek. NULL and *err: the end, or an error. */
+/* The oldest message, off the list unless @peek. NULL and *err: the end, or an error. */
 static struct exs_kept *exs_message_take(struct exs_conn *conn, size_t len, bool peek,
 					 long timeo, int *err)
 {
@@ -458,10 +523,8 @@ static struct exs_kept *exs_message_take(struct exs_conn *conn, size_t len, bool
 		kept = exs_message_first(conn);
 		if (!kept)
 			*err = exs_conn_take_error(conn);
-		else if (peek)
-			kept->refs++;
 		else
-			list_del(&kept->node);
+			exs_message_claim(conn, kept, peek);
 	}
 	spin_unlock(&conn->lock);
 	return kept;
@@ -470,14 +533,14 @@ static struct exs_kept *exs_message_take(struct exs_conn *conn, size_t len, bool
 static int exs_message_give(struct exs_conn *conn, struct exs_kept *kept,
 			    struct msghdr *msg, size_t len, int flags)
 {
-	int err = exs_message_copy(kept, &msg->msg_iter, len);
+	int err = exs_message_copy(conn, kept, &msg->msg_iter, len);
 	int res = flags & MSG_TRUNC ? kept->len : min_t(size_t, len, kept->len);
 
 	msg->msg_flags |= MSG_EOR;
 	if (kept->len > len || kept->trunc)
 		msg->msg_flags |= MSG_TRUNC;
 	if (flags & MSG_PEEK)
-		exs_kept_put(conn, kept);
+		exs_message_looked_at(conn, kept);
 	else
 		exs_message_consume(conn, kept);
 	return err ?: res;
@@ -513,7 +576,7 @@ bool exs_read_kept(struct exs_conn *conn, struct exs_xfer *x)
 	spin_lock(&conn->lock);
 	kept = exs_message_unclaimed(conn);
 	if (kept)
-		list_del(&kept->node);
+		exs_message_claim(conn, kept, false);
 	spin_unlock(&conn->lock);
 	if (!kept)
 		return false;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * What each network namespace has of its own: counters and sysctls. A socket's objects
- * belong to the namespace of the socket; queues, regions and lanes to that of the
- * process which made them. Whatever counts there keeps the namespace (exs_net_get()).
+ * Each network namespace has its own counters and sysctls. Objects of a socket belong to
+ * the socket's namespace; queues, regions and lanes belong to that of the process that
+ * created them. An object holds its namespace (exs_net_get()).
  */
 #ifndef EXS_CORE_NET_H
 #define EXS_CORE_NET_H
@@ -27,7 +27,7 @@ struct exs_sysctls {
 	int fallback_memory;	/* ms */
 	int handshake_timeout;	/* ms */
 	int stall_timeout;	/* ms */
-	int linger;		/* ms: most an orphan may take */
+	int linger;		/* ms: maximum for an orphan */
 	int max_orphans;
 	int max_half_open;
 	int sndbuf;		/* bytes of plain sends not yet sent */
@@ -41,7 +41,7 @@ struct exs_sysctls {
 
 #define EXS_PEERS	64
 
-/* One that did not answer at the time @silent (jiffies); 0: none. */
+/* A peer that did not answer at the time @silent (jiffies); 0: none. */
 struct exs_peer {
 	struct in6_addr addr;
 	u64 silent;
@@ -52,7 +52,7 @@ struct exs_peer {
  * @net: the namespace
  * @sysctl: its settings; read without a lock
  * @counters: per processor (stats.h)
- * @orphans: connections that linger; the lock of the orphans
+ * @orphans: number of orphans; the lock of the orphans
  * @peers_lock: guards @peers; innermost
  * @peers: see peers.c
  * @table: of @header
@@ -71,16 +71,16 @@ struct exs_net {
 
 extern unsigned int exs_net_id;
 
-/* That of @net, which the caller keeps. Any context. */
+/* The one of @net, which the caller holds. Any context. */
 static inline struct exs_net *exs_net(const struct net *net)
 {
 	return net_generic(net, exs_net_id);
 }
 
-/* That of the calling task, which keeps it; of a thread of the kernel, the initial one. */
+/* The one of the calling task, which holds it; for a kernel thread, the initial one. */
 struct exs_net *exs_net_current(void);
 
-/* Keep it; let go. Any context. */
+/* Get and put a reference. Any context. */
 static inline struct exs_net *exs_net_get(struct exs_net *xn)
 {
 	get_net(xn->net);
@@ -94,21 +94,30 @@ static inline void exs_net_put(struct exs_net *xn)
 
 /* peers.c: any context but interrupts. */
 void exs_peers_init(struct exs_net *xn);
-/* Whether it is known not to answer; it did not; it is there. */
+/* Is it known not to answer? It did not answer. It is there. */
 bool exs_peer_is_silent(struct exs_net *xn, const struct sockaddr_storage *addr);
 void exs_peer_silent(struct exs_net *xn, const struct sockaddr_storage *addr);
 void exs_peer_heard(struct exs_net *xn, const struct sockaddr_storage *addr);
 
 #define exs_sysctl(xn, name) READ_ONCE((xn)->sysctl.name)
 
-/* A cap of the whole machine's, which a namespace can only lower. */
-#define exs_sysctl_cap(xn, name) \
-	min(exs_sysctl(xn, name), exs_sysctl(exs_net(&init_net), name))
+/* A cap for the whole machine, which a namespace can only lower. */
+#define exs_sysctl_cap(xn, name) exs_sysctl_lower(xn, offsetof(struct exs_sysctls, name))
+
+static inline int exs_sysctl_at(const struct exs_net *xn, size_t at)
+{
+	return READ_ONCE(*(const int *)((const void *)&xn->sysctl + at));
+}
+
+static inline int exs_sysctl_lower(const struct exs_net *xn, size_t at)
+{
+	return min(exs_sysctl_at(xn, at), exs_sysctl_at(exs_net(&init_net), at));
+}
 
 int exs_net_init(void);
 void exs_net_exit(void);
 
-/* stats.c, sysctl.c: of one namespace, as it comes and goes. */
+/* stats.c, sysctl.c: when a namespace is created and destroyed. */
 int exs_stats_net_init(struct exs_net *xn);
 void exs_stats_net_exit(struct exs_net *xn);
 int exs_sysctl_net_init(struct exs_net *xn);

@@ -6,10 +6,10 @@
  *
  *	EXS_SO_EAGER_MAX	proto/message.c, exs_conn_tune()
  *	EXS_SO_ADVERTS		proto/receive.c, exs_conn_tune()
- *	EXS_SO_RING		run.c makes the ring; without one, data.c and conn.c
- *				take no receive that only a ring could serve
+ *	EXS_SO_RING		run.c makes the ring; of a stream without one, data.c and
+ *				conn.c take no receive that only a ring could serve
  *	EXS_SO_CPU		transport/verbs_cq.c
- *	EXS_SO_INLINE_MAX	transport/verbs_inline.c
+ *	EXS_SO_INLINE_MAX	transport/verbs_post.c
  *	EXS_SO_BUSY_POLL	spin.c
  *	EXS_SO_FALLBACK		fallback.c
  *
@@ -21,7 +21,7 @@
 #include <linux/nospec.h>
 #include <linux/uaccess.h>
 
-#include "../transport/verbs.h"
+#include "transport.h"
 #include "core.h"
 #include "fallback.h"
 
@@ -46,9 +46,8 @@ static const struct exs_option_def exs_option_defs[EXS_SO_MAX + 1] = {
 		.only		= EXS_WIRE_SEQPACKET,
 	},
 	[EXS_SO_RING] = {
-		.max		= EXS_VERBS_RING_MAX,
+		.max		= EXS_RING_MAX,
 		.initial	= EXS_RING_DEFAULT,
-		.only		= EXS_WIRE_STREAM,
 	},
 	[EXS_SO_ADVERTS] = {
 		.min		= 1,
@@ -61,7 +60,7 @@ static const struct exs_option_def exs_option_defs[EXS_SO_MAX + 1] = {
 		.initial	= -1,
 	},
 	[EXS_SO_INLINE_MAX] = {
-		.max		= EXS_VERBS_INLINE_MAX,
+		.max		= EXS_INLINE_MAX,
 	},
 	[EXS_SO_BUSY_POLL] = {
 		.max		= USEC_PER_SEC,
@@ -80,13 +79,13 @@ void exs_options_init(struct exs_options *o)
 		o->value[i] = exs_option_defs[i].initial;
 }
 
-/* As TCP, which doubles SO_RCVBUF, has it: one half is for bookkeeping. */
+/* Like TCP, which doubles SO_RCVBUF: one half is for overhead. */
 static int exs_rcvbuf_ring(const struct sock *sk)
 {
 	int size = READ_ONCE(sk->sk_rcvbuf) / 2;
 
 	size = min(size, exs_sysctl(exs_net(sock_net(sk)), ring_size));
-	return roundup_pow_of_two(clamp_t(int, size, PAGE_SIZE, EXS_VERBS_RING_MAX));
+	return roundup_pow_of_two(clamp_t(int, size, PAGE_SIZE, EXS_RING_MAX));
 }
 
 void exs_options_copy(struct exs_options *o, const struct exs_sock *xs)
@@ -109,7 +108,7 @@ static int exs_option_find(const struct exs_sock *xs, int name)
 	return 0;
 }
 
-/* The kernel's memory: one may have less than the administrator gives, not more. */
+/* Kernel memory: a program may reduce the administrator's value, but not exceed it. */
 static int exs_option_ring(const struct exs_net *xn, int *value)
 {
 	if (!*value)
@@ -122,7 +121,7 @@ static int exs_option_ring(const struct exs_net *xn, int *value)
 	return 0;
 }
 
-/* Nobody has the kernel work for him where he may not run himself. */
+/* A task can choose only processors on which it may run itself. */
 static int exs_option_cpu(int cpu)
 {
 	if (cpu >= nr_cpu_ids || !cpu_online(cpu))
@@ -145,7 +144,7 @@ static int exs_option_check(const struct exs_net *xn, int name, int *value)
 	return 0;
 }
 
-/* The connection that there is, or the attempt, a reference; or NULL. */
+/* The existing connection, or the attempt, a reference; or NULL. */
 static struct exs_conn *exs_option_conn(struct exs_sock *xs)
 {
 	struct exs_conn *conn;
@@ -157,7 +156,7 @@ static struct exs_conn *exs_option_conn(struct exs_sock *xs)
 	return conn;
 }
 
-/* op_lock: no connection is about to be made with the old value. */
+/* op_lock: no connection is being created with the old value. */
 int exs_set_option(struct exs_sock *xs, int name, int value)
 {
 	const struct exs_net *xn = exs_net(sock_net(&xs->sk));
@@ -185,7 +184,7 @@ int exs_set_option(struct exs_sock *xs, int name, int value)
 	mutex_unlock(&xs->op_lock);
 	if (!conn)
 		return err;
-	/* There may be more to do now. */
+	/* The change may have made more work possible. */
 	exs_conn_run(conn);
 	exs_conn_put(conn);
 	return err;
@@ -219,18 +218,6 @@ int exs_get_option(struct exs_sock *xs, int name, int *value)
 	if (name == EXS_SO_RING && *value == EXS_RING_DEFAULT)
 		*value = exs_sysctl(exs_net(sock_net(&xs->sk)), ring_size);
 	return 0;
-}
-
-/* With the time in one word, so that reading it takes no lock. */
-#define EXS_TIMEOUT_IS_ONCE	BIT_ULL(63)
-
-exs_hot
-u64 exs_sock_timeout(const struct sock *sk, bool recv, bool *once)
-{
-	u64 timeout = READ_ONCE(exs_sk(sk)->timeouts[recv]);
-
-	*once = timeout & EXS_TIMEOUT_IS_ONCE;
-	return timeout & ~EXS_TIMEOUT_IS_ONCE;
 }
 
 int exs_set_timeout(struct exs_sock *xs, bool recv, sockptr_t val, unsigned int len)

@@ -2,9 +2,9 @@
 /*
  * Options at the level SOL_EXS, by their numbers.
  *
- * A socket has a set; a connection starts with a copy of the set of the socket
- * that connects or listens. From then on the connection's counts, and is what
- * getsockopt() shows. Each value stands for itself: reading one needs no lock.
+ * A socket has a set of options. A connection starts with a copy of the set of the socket
+ * that connects or listens. From then on the connection's values count, and getsockopt()
+ * returns them. Values are independent: reading one needs no lock.
  */
 #ifndef EXS_CORE_OPTIONS_H
 #define EXS_CORE_OPTIONS_H

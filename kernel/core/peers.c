@@ -3,8 +3,8 @@
  * Peers that did not answer: a connect(2) that may fall back to TCP does not wait for them
  * again, for net.exs.fallback_memory milliseconds.
  *
- * A hash table whose places hold one address each. Two that meet in one forget each other,
- * which costs a wait; so there is nothing to allocate, to bound or to clean up.
+ * A hash table whose places hold one address each. An address with the same place replaces
+ * the older one, which costs a wait. So there is nothing to allocate, bound or clean up.
  */
 #include <linux/ipv6.h>
 #include <linux/jhash.h>
@@ -19,7 +19,7 @@ void exs_peers_init(struct exs_net *xn)
 	spin_lock_init(&xn->peers_lock);
 }
 
-/* IPv4's as mapped; the interface of link-local ones does not matter much. */
+/* IPv4 as mapped; the interface of link-local addresses is ignored. */
 static void exs_peer_key(const struct sockaddr_storage *addr, struct in6_addr *key)
 {
 	if (addr->ss_family == AF_INET6)

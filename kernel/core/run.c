@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Running a connection: pull from the engine what is to be done, and do it.
+ * Running a connection: pull the pending work from the engine, and do it.
  *
- * One thread at a time runs a connection; another that has news sets run_again
- * and leaves. So transfers end in order although nothing is locked while many bytes
- * are copied or the caller's completion runs.
+ * One thread at a time runs a connection. Another thread that has news sets run_again and
+ * leaves. So transfers end in order, although no lock is held while many bytes are copied
+ * or the caller's completion runs.
  */
 #include <linux/kernel.h>
 #include <linux/vmalloc.h>
@@ -17,12 +17,13 @@
 #include "stats.h"
 
 /*
- * What a runner does before it hands over to a worker: it may be a program that only
- * wanted to submit something, and what it does may be others'. A round, a transfer that
- * ends, and a page that is copied count one each.
+ * The work of a runner before a worker takes over: the runner may be a program that only
+ * wanted to submit something, and the work may be for other programs. A round, a transfer
+ * that ends, and a copied page count one each.
  */
 #define EXS_RUN_BUDGET	256
 #define EXS_RING_RETRY_NS	(100 * NSEC_PER_MSEC)
+#define EXS_CREDITS_RETRY_NS	NSEC_PER_SEC
 
 static void exs_run_fail(struct exs_conn *conn, int err)
 	__must_hold(&conn->lock)
@@ -32,14 +33,16 @@ static void exs_run_fail(struct exs_conn *conn, int err)
 	spin_lock(&conn->lock);
 }
 
-#define EXS_REPORT(stat, counter) do {						\
-	if (now->stat != old->stat) {						\
-		exs_count(conn->xn, counter, now->stat - old->stat);			\
-		old->stat = now->stat;						\
-	}									\
-} while (0)
+static __always_inline void exs_run_tell(struct exs_conn *conn, const u64 *now, u64 *old,
+					 enum exs_count what)
+{
+	if (*now != *old) {
+		exs_count_at(conn->xn, what, *now - *old);
+		*old = *now;
+	}
+}
 
-/* What happened is counted before a program hears of it. */
+/* Count events before a program learns of them. */
 exs_hot
 static void exs_run_report(struct exs_conn *conn)
 {
@@ -47,18 +50,18 @@ static void exs_run_report(struct exs_conn *conn)
 	struct exs_engine_stats *old = &conn->reported;
 
 	lockdep_assert_held(&conn->lock);
-	EXS_REPORT(direct_bytes, direct_tx_bytes);
-	EXS_REPORT(indirect_bytes, indirect_tx_bytes);
-	EXS_REPORT(eager_bytes, eager_tx_bytes);
-	EXS_REPORT(adverts_sent, adverts_tx);
-	EXS_REPORT(adverts_dropped, adverts_dropped);
-	EXS_REPORT(phases, phase_switches);
-	EXS_REPORT(revokes, revokes);
-	EXS_REPORT(credit_stalls, credit_stalls);
-	EXS_REPORT(ring_stalls, ring_stalls);
+	exs_run_tell(conn, &now->direct_bytes, &old->direct_bytes, EXS_COUNT_direct_tx_bytes);
+	exs_run_tell(conn, &now->indirect_bytes, &old->indirect_bytes, EXS_COUNT_indirect_tx_bytes);
+	exs_run_tell(conn, &now->eager_bytes, &old->eager_bytes, EXS_COUNT_eager_tx_bytes);
+	exs_run_tell(conn, &now->adverts_sent, &old->adverts_sent, EXS_COUNT_adverts_tx);
+	exs_run_tell(conn, &now->adverts_dropped, &old->adverts_dropped, EXS_COUNT_adverts_dropped);
+	exs_run_tell(conn, &now->phases, &old->phases, EXS_COUNT_phase_switches);
+	exs_run_tell(conn, &now->revokes, &old->revokes, EXS_COUNT_revokes);
+	exs_run_tell(conn, &now->credit_stalls, &old->credit_stalls, EXS_COUNT_credit_stalls);
+	exs_run_tell(conn, &now->ring_stalls, &old->ring_stalls, EXS_COUNT_ring_stalls);
 }
 
-/* Counts a piece of a send before it is posted: its completion may be quick. */
+/* Count a piece of a send before it is posted: it may complete at once. */
 static void exs_run_account(struct exs_conn *conn, const struct exs_tx *tx)
 {
 	struct exs_xfer *x;
@@ -76,21 +79,19 @@ static void exs_run_account(struct exs_conn *conn, const struct exs_tx *tx)
 	}
 }
 
-/* Before the engine decides what depends on the time, which streams do. */
+/* Called before the engine makes decisions that depend on time. Only streams have these. */
 static void exs_run_clock(struct exs_conn *conn)
 {
 	if (conn->socktype == EXS_WIRE_STREAM)
 		exs_engine_clock(&conn->engine, ktime_get_ns(), conn->tx_bytes);
 }
 
-/*
- * Once it was set it is left alone, even if what it was for came true: running the
- * connection for nothing is cheap.
- */
+/* A timer that is no longer needed is not stopped: an unnecessary run is cheap. */
 static void exs_run_alarm(struct exs_conn *conn)
 {
 	u64 ring = conn->engine.ring_wanted ? conn->ring_after : 0;
-	u64 at = min_not_zero(exs_engine_alarm(&conn->engine), ring);
+	u64 credits = conn->engine.credits_wanted ? conn->credits_after : 0;
+	u64 at = min_not_zero(exs_engine_alarm(&conn->engine), min_not_zero(ring, credits));
 
 	if (at && conn->state == EXS_CONN_UP)
 		hrtimer_start(&conn->alarm, ns_to_ktime(at), HRTIMER_MODE_ABS_SOFT);
@@ -125,7 +126,19 @@ static void exs_run_transmit(struct exs_conn *conn)
 	exs_run_alarm(conn);
 }
 
-/* Kernel memory that a peer has us allocate: the user's, and in the user's cgroup. */
+void exs_conn_free_ring(struct exs_conn *conn)
+{
+	if (conn->ring_mem) {
+		vfree(conn->ring_mem);
+		exs_live(conn->xn, rings, -1);
+	}
+	if (conn->ring_pages)
+		exs_limit_uncharge(EXS_LIMIT_PAGES, conn->ring_pages, conn->user);
+	conn->ring_mem = NULL;
+	conn->ring_pages = 0;
+}
+
+/* Kernel memory allocated for a peer: charged to the user and the user's cgroup. */
 static int exs_ring_alloc(struct exs_conn *conn, u32 size)
 {
 	void *mem;
@@ -155,6 +168,9 @@ static int exs_ring_make(struct exs_conn *conn, int size)
 	if (!err)
 		err = conn->ep->ops->map_ring(conn->ep, conn->ring_mem, size);
 	set_active_memcg(old);
+	/* A stream tries again. */
+	if (err && conn->socktype == EXS_WIRE_SEQPACKET)
+		exs_conn_free_ring(conn);
 	return err;
 }
 
@@ -171,10 +187,21 @@ static int exs_ring_size(struct exs_conn *conn)
 	return size;
 }
 
-/*
- * The peer wants to send and has nowhere to write: make our ring. As long as there is no
- * memory for it, the peer waits.
- */
+/* A stream waits for its ring. Messages do without one. */
+static void exs_run_ring_failed(struct exs_conn *conn, int err)
+{
+	lockdep_assert_held(&conn->lock);
+	if (conn->socktype == EXS_WIRE_SEQPACKET) {
+		exs_engine_ring_refused(&conn->engine);
+	} else if (err == -ENOMEM) {
+		exs_count(conn->xn, memory_waits, 1);
+		conn->ring_after = ktime_get_ns() + EXS_RING_RETRY_NS;
+	} else if (err != -ENODATA) {
+		exs_run_fail(conn, ENOBUFS);
+	}
+}
+
+/* Make our ring if the peer can use it. */
 static void exs_run_ring(struct exs_conn *conn)
 	__must_hold(&conn->lock)
 {
@@ -186,27 +213,81 @@ static void exs_run_ring(struct exs_conn *conn)
 		return;
 	size = exs_ring_size(conn);
 	if (!size)
-		return;
+		return exs_run_ring_failed(conn, -ENODATA);
 	conn->ring_after = 0;
 	conn->users++;
 	spin_unlock(&conn->lock);
 	err = exs_ring_make(conn, size);
 	spin_lock(&conn->lock);
 	exs_conn_unuse(conn);
-	if (!err) {
+	if (err)
+		exs_run_ring_failed(conn, err);
+	else
 		exs_engine_ring_ready(&conn->engine, size);
-	} else if (err == -ENOMEM) {
-		exs_count(conn->xn, memory_waits, 1);
-		conn->ring_after = ktime_get_ns() + EXS_RING_RETRY_NS;
-	} else {
-		exs_run_fail(conn, ENOBUFS);
+}
+
+/* Post receives for more credits. Return: the number of credits. */
+static u32 exs_credits_make(struct exs_conn *conn, u32 have, u32 want)
+{
+	u32 pages = PFN_UP((want - have) * EXS_WIRE_BUF_LEN);
+	struct mem_cgroup *old;
+	int err;
+
+	if (exs_limit_charge_user(conn->xn, EXS_LIMIT_PAGES, pages, conn->user))
+		return have;
+	old = set_active_memcg(conn->memcg);
+	err = conn->ep->ops->add_recvs(conn->ep, want - have);
+	set_active_memcg(old);
+	if (err == -ENOMEM) {
+		exs_limit_uncharge(EXS_LIMIT_PAGES, pages, conn->user);
+		return have;
 	}
+	/* One reference on the user is enough: all are uncharged together. */
+	if (conn->recv_pages)
+		exs_user_put(conn->user);
+	conn->recv_pages += pages;
+	exs_count(conn->xn, credits_grown, 1);
+	return want;
+}
+
+/* The peer asked for more credits: double them, if possible. */
+static void exs_run_credits(struct exs_conn *conn)
+	__must_hold(&conn->lock)
+{
+	struct exs_engine *e = &conn->engine;
+	u32 have = exs_engine_credits(e), want = 2 * have;
+
+	lockdep_assert_held(&conn->lock);
+	/* An accepted connection gets its user a little later. */
+	if (!e->credits_wanted || conn->state != EXS_CONN_UP || !READ_ONCE(conn->user) ||
+	    (conn->credits_after && ktime_get_ns() < conn->credits_after))
+		return;
+	e->credits_wanted = false;
+	conn->credits_after = 0;
+	if (!exs_engine_has(e, EXS_WIRE_F_ASK))
+		want = EXS_FIXED_CREDITS;
+	want = min(want, conn->ep->max_credits);
+	if (want <= have)
+		return;
+	conn->users++;
+	spin_unlock(&conn->lock);
+	want = exs_credits_make(conn, have, want);
+	spin_lock(&conn->lock);
+	exs_conn_unuse(conn);
+	if (want > have) {
+		exs_engine_resize(e, want);
+		return;
+	}
+	/* The peer does not ask again. */
+	exs_count(conn->xn, credits_denied, 1);
+	e->credits_wanted = true;
+	conn->credits_after = ktime_get_ns() + EXS_CREDITS_RETRY_NS;
 }
 
 void exs_conn_read_ring(struct exs_conn *conn, u32 off, u32 len)
 {
 	lockdep_assert_held(&conn->lock);
-	if (conn->ep)
+	if (conn->ep && !(off & EXS_OFF_EAGER))
 		conn->ep->ops->read_ring(conn->ep, off, len);
 }
 
@@ -218,14 +299,14 @@ void exs_conn_wrote(struct exs_conn *conn, struct exs_xfer *x, u64 off, u64 len)
 }
 
 /*
- * Bytes that are as few as an eager message's are copied as those are, under the lock,
- * unless somebody waits for it or for the processor.
+ * A copy as short as an eager message's runs under the lock, unless another thread waits
+ * for the lock or the processor.
  */
 static void exs_run_copy(struct exs_conn *conn, struct exs_xfer *x,
 			 const struct exs_copy *copy)
 	__must_hold(&conn->lock)
 {
-	const void *data = conn->ring_mem + copy->ring_off;
+	const void *data = exs_conn_ring_at(conn, copy->ring_off);
 
 	exs_conn_read_ring(conn, copy->ring_off, copy->len);
 	if (copy->len <= EXS_WIRE_DATA_MAX && !need_resched() &&
@@ -238,7 +319,7 @@ static void exs_run_copy(struct exs_conn *conn, struct exs_xfer *x,
 	spin_lock(&conn->lock);
 }
 
-/* Whether there may be more in this run; what there is comes in the next. */
+/* Whether this run may do more; otherwise the next run continues. */
 static bool exs_run_afford(struct exs_conn *conn)
 {
 	lockdep_assert_held(&conn->lock);
@@ -261,6 +342,9 @@ static void exs_run_copies(struct exs_conn *conn)
 		exs_run_copy(conn, x, &copy);
 		exs_conn_wrote(conn, x, copy.rcv_off, copy.len);
 		exs_engine_copied(&conn->engine, &copy);
+		/* Wake readers that wait for the end: this may have been the last copy. */
+		if (exs_engine_eof(&conn->engine))
+			conn->wake |= EPOLLIN;
 	}
 }
 
@@ -292,20 +376,20 @@ static void exs_run_end_rcv(struct exs_conn *conn, struct exs_rcv *rcv)
 	x->result = exs_rcv_result(conn, rcv);
 	if (rcv->flags & EXS_RCV_TRUNCATED)
 		x->msg_flags |= MSG_TRUNC;
-	/* The end is no message, unlike one without bytes. */
+	/* The end of the stream is not a message, but an empty message is one. */
 	if (rcv->flags & EXS_RCV_EOF || rcv->err)
 		x->msg_flags &= ~MSG_EOR;
 	if (exs_conn_reader_first(conn))
 		conn->wake |= EPOLLIN;
 	/*
-	 * The peer's key must be dead before the program has its buffer back.
-	 * Once teardown was begun only the drained queue pair proves that.
+	 * The peer's key must be invalid before the program has its buffer back. After
+	 * teardown has begun, only the drained queue pair proves that.
 	 */
 	if (conn->state == EXS_CONN_UP)
 		x->invalidating = conn->ep->ops->invalidate(conn->ep, x);
 	else
 		x->invalidating = x->map.valid && !conn->drained;
-	/* In their order. */
+	/* Keep the order of the receives. */
 	list_move_tail(&x->link, x->invalidating || !list_empty(&conn->ending) ?
 		       &conn->ending : &conn->finished);
 }
@@ -315,8 +399,8 @@ static void exs_run_end_snd(struct exs_conn *conn, struct exs_snd *snd)
 	struct exs_xfer *x = exs_snd_xfer(snd);
 
 	x->all_posted = true;
-	/* Of a send that is taken back all that was committed goes out; of one
-	 * that the connection's end cut off nobody knows.
+	/* A cancelled send still transmits what was committed. When the connection's end
+	 * cuts a send off, nobody knows how much arrived.
 	 */
 	x->result = snd->err == -ECANCELED && snd->taken ? snd->taken : snd->err;
 	if (!x->tx_pending)
@@ -324,8 +408,8 @@ static void exs_run_end_snd(struct exs_conn *conn, struct exs_snd *snd)
 }
 
 /*
- * Take what the engine is done with; pass on what nothing refers to any more. Nobody else
- * takes anything off these lists, so the lock may be dropped meanwhile.
+ * Take what the engine has finished, and pass on transfers that nothing refers to any more.
+ * Only this function removes from these lists, so the lock may be dropped meanwhile.
  */
 exs_hot
 static void exs_run_ended(struct exs_conn *conn)
@@ -364,7 +448,7 @@ static void exs_run_finish(struct exs_conn *conn)
 		conn->budget--;
 		list_del(&x->link);
 		list_del_init(&x->sibling);	/* its call may be gone after ->done */
-		/* While it is mapped its endpoint lives: drained() waits for us. */
+		/* A mapped transfer keeps its endpoint: drained() waits for us. */
 		spin_unlock(&conn->lock);
 		if (x->map.mapped)
 			conn->ep->ops->unmap(conn->ep, x);
@@ -375,8 +459,8 @@ static void exs_run_finish(struct exs_conn *conn)
 }
 
 /*
- * Receives that wait for a plain recv() before them outlive the endpoint. Only who runs
- * the connection takes transfers off the list, so they stay there without the lock.
+ * Receives that wait for a plain recv() before them outlive the endpoint. Only the runner
+ * removes transfers from the list, so they stay there without the lock.
  */
 static void exs_run_unmap_rest(struct exs_conn *conn)
 	__must_hold(&conn->lock)
@@ -395,7 +479,7 @@ static void exs_run_unmap_rest(struct exs_conn *conn)
 	}
 }
 
-/* Sends that were posted, and the device never said what became of them. @err: 0: they arrived. */
+/* End posted sends whose completion never came. @err: 0: they arrived. */
 static void exs_run_end_posted(struct exs_conn *conn, int err)
 	__must_hold(&conn->lock)
 {
@@ -413,7 +497,7 @@ static void exs_run_end_posted(struct exs_conn *conn, int err)
 	}
 }
 
-/* The queue pair is drained: end what is left, with the truth. */
+/* The queue pair is drained: end all remaining transfers. */
 static void exs_run_end_all(struct exs_conn *conn)
 	__must_hold(&conn->lock)
 {
@@ -428,7 +512,7 @@ static void exs_run_end_all(struct exs_conn *conn)
 	exs_run_report(conn);
 }
 
-/* Once, and then until all that was ended so has had its end. */
+/* End everything once; then repeat until all those transfers have finished. */
 static void exs_run_drained(struct exs_conn *conn)
 	__must_hold(&conn->lock)
 {
@@ -441,7 +525,7 @@ static void exs_run_drained(struct exs_conn *conn)
 	exs_run_finish(conn);
 	if (!list_empty(&conn->finished))
 		return;
-	/* Receives that waited for a fetch, which is over now. */
+	/* Receives that waited for a fetch, which has ended. */
 	exs_run_ended(conn);
 	if (!list_empty(&conn->finished)) {
 		conn->run_again = true;
@@ -462,7 +546,7 @@ static void exs_run_orphan(struct exs_conn *conn)
 		exs_run_fail(conn, 0);
 }
 
-/* Every send has had its end, and the FIN: so have asynchronous shutdowns. */
+/* Every send and the FIN are delivered: complete asynchronous shutdowns. */
 static void exs_run_flushed(struct exs_conn *conn)
 	__must_hold(&conn->lock)
 {
@@ -482,8 +566,8 @@ static void exs_run_flushed(struct exs_conn *conn)
 }
 
 /*
- * Every transfer has had its end: so has an asynchronous close. What is on the
- * list keeps the socket, and that this connection.
+ * Every transfer has ended: complete asynchronous closes. An entry on the list holds the
+ * socket, which holds this connection.
  */
 static void exs_run_closed(struct exs_conn *conn)
 	__must_hold(&conn->lock)
@@ -528,25 +612,40 @@ static void exs_run_wake(struct exs_conn *conn)
 }
 
 /*
- * A cancelled receive whose memory the peer may write to ends with the peer's
- * answer. That has to come within net.exs.stall_timeout, after each REVOKE and
- * after what the peer had begun to send before it heard of it. There is an end to
- * that: data uses up the adverts that are left, or makes them void.
+ * Data that the peer had posted when it read the REVOKE may delay its answer; what comes more
+ * often than this does not.
+ */
+#define EXS_REVOKE_MOVES	32
+
+/* Whether the time for the answer begins anew. */
+static bool exs_run_revoke_anew(struct exs_conn *conn)
+{
+	const struct exs_engine *e = &conn->engine;
+
+	if (!conn->revoking || conn->revokes != e->stats.revokes)
+		conn->revoke_moves = 0;
+	else if (conn->revoke_rp == e->rp || conn->revoke_moves++ >= EXS_REVOKE_MOVES)
+		return false;
+	conn->revokes = e->stats.revokes;
+	conn->revoke_rp = e->rp;
+	return true;
+}
+
+/*
+ * A cancelled receive whose memory the peer may write to ends with the peer's answer. The
+ * answer must come within net.exs.stall_timeout, counted anew after each REVOKE and after
+ * data that the peer began to send earlier.
  */
 static void exs_run_revokes(struct exs_conn *conn)
 {
-	const struct exs_engine *e = &conn->engine;
-	bool waits = e->cancels && conn->state == EXS_CONN_UP;
+	bool waits = conn->engine.cancels && conn->state == EXS_CONN_UP;
 	unsigned long patience;
 
 	lockdep_assert_held(&conn->lock);
 	if (!waits && conn->revoking && cancel_delayed_work(&conn->revoke_work))
 		exs_conn_put(conn);	/* not the last: our caller's */
-	if (waits && (!conn->revoking || conn->revokes != e->stats.revokes ||
-		      conn->revoke_rp != e->rp)) {
+	if (waits && exs_run_revoke_anew(conn)) {
 		patience = msecs_to_jiffies(exs_sysctl_cap(conn->xn, stall_timeout));
-		conn->revokes = e->stats.revokes;
-		conn->revoke_rp = e->rp;
 		conn->revoke_by = jiffies + patience;
 		if (!mod_delayed_work(exs_run_wq, &conn->revoke_work, patience))
 			exs_conn_get(conn);
@@ -559,7 +658,9 @@ static void exs_run_once(struct exs_conn *conn)
 {
 	if (conn->engine_up) {
 		exs_run_ring(conn);
-		exs_message_fetch(conn);
+		exs_run_credits(conn);
+		if (conn->socktype == EXS_WIRE_SEQPACKET)
+			exs_message_fetch(conn);
 		exs_run_copies(conn);
 		exs_run_ended(conn);
 		exs_run_transmit(conn);
@@ -598,7 +699,7 @@ void exs_conn_run_locked(struct exs_conn *conn)
 	conn->running = false;
 	if (conn->run_again)
 		exs_conn_kick(conn);
-	/* Those who wait for the runner to leave: exs_conn_drained(). */
+	/* Threads that wait for the runner to leave: exs_conn_drained(). */
 	if (conn->drained)
 		wake_up_all(&conn->wait);
 }
@@ -645,11 +746,24 @@ void exs_conn_invalidated(struct exs_conn *conn, struct exs_xfer *x)
 	x->invalidating = false;
 }
 
-static void exs_conn_eager(struct exs_conn *conn, struct exs_rcv *rcv)
+/* Store eager bytes of a stream at @at, where the memory may wrap. */
+static void exs_stream_keep(struct exs_conn *conn, u32 at, const void *data, u32 len)
+{
+	u32 n = min(len, conn->engine.config.ours.eager_space - at);
+
+	memcpy(conn->eager_mem + at, data, n);
+	memcpy(conn->eager_mem, data + n, len - n);
+}
+
+static void exs_conn_eager(struct exs_conn *conn, struct exs_rcv *rcv, u32 at)
 {
 	const struct exs_msg *msg = &conn->msg;
 	u32 len;
 
+	if (conn->socktype == EXS_WIRE_STREAM) {
+		exs_stream_keep(conn, at, msg->data, msg->len);
+		return;
+	}
 	if (!rcv) {
 		exs_message_keep(conn, msg->data, msg->len);
 		return;
@@ -659,32 +773,86 @@ static void exs_conn_eager(struct exs_conn *conn, struct exs_rcv *rcv)
 	exs_conn_wrote(conn, exs_rcv_xfer(rcv), 0, len);
 }
 
-/* Whether it is a message that no receive waits for. */
+/* Whether a WRITE that ends with @imm is a message without a receive. */
+static bool exs_conn_keeps_written(const struct exs_conn *conn, u32 imm)
+{
+	return conn->socktype == EXS_WIRE_SEQPACKET && list_empty(&conn->engine.receives) &&
+	       exs_imm_kind(imm) == EXS_IMM_INDIRECT;
+}
+
+/* Whether @msg is, or ends, a message without a receive. */
 static bool exs_conn_keeps(const struct exs_conn *conn, const struct exs_msg *msg)
 {
+	if (msg->type == EXS_MSG_WRITTEN)
+		return exs_conn_keeps_written(conn, msg->a);
 	return msg->type == EXS_MSG_EAGER && list_empty(&conn->engine.receives);
+}
+
+/* Memory for a stream's eager bytes. */
+static bool exs_stream_reserve(struct exs_conn *conn)
+{
+	u32 size = conn->engine.config.ours.eager_space;
+
+	lockdep_assert_held(&conn->lock);
+	if (!conn->eager_mem && size)
+		conn->eager_mem = kmalloc(size, GFP_ATOMIC | __GFP_NOWARN | __GFP_ACCOUNT);
+	return conn->eager_mem || !size;
+}
+
+/* Whether there is memory for @msg. */
+static bool exs_conn_reserve(struct exs_conn *conn, const struct exs_msg *msg)
+{
+	if (conn->socktype == EXS_WIRE_STREAM)
+		return msg->type != EXS_MSG_EAGER || exs_stream_reserve(conn);
+	return !exs_conn_keeps(conn, msg) || exs_message_reserve(conn, msg->len);
+}
+
+/* Wait for that memory. Its size is fixed, as the engine is up. */
+static void exs_stream_provide(struct exs_conn *conn)
+{
+	void *mem = kmalloc(conn->engine.config.ours.eager_space,
+			    GFP_KERNEL | __GFP_NOFAIL | __GFP_ACCOUNT);
+
+	spin_lock(&conn->lock);
+	if (!conn->eager_mem)
+		swap(conn->eager_mem, mem);
+	spin_unlock(&conn->lock);
+	kfree(mem);
+}
+
+void exs_conn_provide(struct exs_conn *conn)
+{
+	exs_count(conn->xn, memory_waits, 1);
+	if (conn->socktype == EXS_WIRE_STREAM)
+		exs_stream_provide(conn);
+	else
+		exs_message_provide(conn);
 }
 
 exs_hot
 int exs_conn_received(struct exs_conn *conn, const void *buf, u32 len, bool invalidates)
 {
 	struct exs_rcv *rcv = NULL;
+	u32 at;
 
 	lockdep_assert_held(&conn->lock);
 	if (conn->state != EXS_CONN_UP)
 		return 0;
 	exs_run_clock(conn);
+	at = exs_engine_eager_at(&conn->engine);
 	if (exs_wire_get_msg(buf, len, &conn->msg) < 0 ||
 	    (invalidates && conn->msg.type != EXS_MSG_WRITTEN))
 		return -EPROTO;
-	if (exs_conn_keeps(conn, &conn->msg) && !exs_message_reserve(conn, conn->msg.len))
+	if (!exs_conn_reserve(conn, &conn->msg))
 		return -ENOMEM;
 	if (exs_engine_rx_msg(&conn->engine, &conn->msg, &rcv) < 0)
 		return -EPROTO;
 	conn->wake |= EPOLLIN;
 	if (conn->msg.type == EXS_MSG_EAGER)
-		exs_conn_eager(conn, rcv);
-	/* Sleepers in poll() are woken by the bits that they asked for. */
+		exs_conn_eager(conn, rcv, at);
+	else if (conn->engine.kept.space)
+		exs_message_keep_in_ring(conn);
+	/* Threads in poll() wake up only for bits that they asked for. */
 	if (conn->msg.type == EXS_MSG_FIN)
 		conn->wake |= EPOLLRDHUP | EPOLLHUP;
 	return 0;
@@ -696,6 +864,12 @@ int exs_conn_received_imm(struct exs_conn *conn, u32 imm)
 	lockdep_assert_held(&conn->lock);
 	if (conn->state != EXS_CONN_UP)
 		return 0;
+	if (exs_conn_keeps_written(conn, imm) && !exs_message_reserve(conn, 0))
+		return -ENOMEM;
 	conn->wake |= EPOLLIN;
-	return exs_engine_rx_imm(&conn->engine, imm);
+	if (exs_engine_rx_imm(&conn->engine, imm) < 0)
+		return -EPROTO;
+	if (conn->engine.kept.space)
+		exs_message_keep_in_ring(conn);
+	return 0;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * What conn.c, run.c, data.c and message.c share and nobody else needs.
+ * Shared by conn.c, run.c, data.c and message.c only.
  */
 #ifndef EXS_CORE_RUN_H
 #define EXS_CORE_RUN_H
@@ -10,58 +10,60 @@
 extern struct workqueue_struct *exs_run_wq;
 
 void exs_conn_run_work(struct work_struct *work);
-/* Of conn->alarm: data has waited long enough. */
+/* The function of conn->alarm: data has waited long enough. */
 enum hrtimer_restart exs_conn_alarm(struct hrtimer *timer);
 
 /*
- * Asynchronous closes and shutdowns (sock.c): a list is moved to another place; all on it hear
- * @err, 0 or a negative errno. Any process context.
+ * Asynchronous closes and shutdowns (sock.c): move a list to another place; end all on it
+ * with @err, 0 or a negative errno. Any process context.
  */
 void exs_closers_move(struct list_head *from, struct list_head *to);
 void exs_closers_tell(struct list_head *closers, int err);
 
-/* An exs_ep_ops call that sleeps is over. conn->lock held. */
+/* A sleeping exs_ep_ops call is over. conn->lock held. */
 void exs_conn_unuse(struct exs_conn *conn);
 
-/* 0, or what a send is told: -ENOTCONN, the pending error, -EPIPE. The error stays
- * pending until the program has heard of it. conn->lock held.
+/* The error of a send, or 0: -ENOTCONN, the pending error, -EPIPE. The error stays pending
+ * until it is reported to the program. conn->lock held.
  */
 int exs_conn_send_error(struct exs_conn *conn);
 
-/* What a receive is told instead of the end: 0, or the pending error, which is told
- * then. conn->lock held.
+/* The result of a receive at the end: 0, or the pending error, which is then reported.
+ * conn->lock held.
  */
 int exs_conn_take_error(struct exs_conn *conn);
 
-/* EXS_SO_RING is 0: bytes go into receives of the program's that were advertised, or
- * nowhere. Any context.
- */
+/* A stream whose EXS_SO_RING is 0: bytes go only into advertised receives. Any context. */
 static inline bool exs_conn_ringless(const struct exs_conn *conn)
 {
 	return conn->socktype == EXS_WIRE_STREAM &&
 	       !exs_option(&conn->options, EXS_SO_RING);
 }
 
-/* What plain sends may have unsent, at a cost of so many bytes. conn->lock held. */
+/* Free our ring, which nothing refers to, and return its charge. Sleeps. */
+void exs_conn_free_ring(struct exs_conn *conn);
+
+/* The most that unsent plain sends may cost, in bytes. conn->lock held. */
 u32 exs_conn_sndbuf(const struct exs_conn *conn);
 
-/* A plain send would find room. conn->lock held. */
+/* Whether there is room for a plain send. conn->lock held. */
 bool exs_conn_writable(const struct exs_conn *conn);
 
-/* Bytes of plain sends that the device does not have yet. conn->lock held. */
+/* Bytes of plain sends that were not posted yet. conn->lock held. */
 u32 exs_conn_notsent(const struct exs_conn *conn);
 
-/* Both sides have said their last: what TCP calls closed. conn->lock held. */
+/* Both sides have sent FIN: closed, in TCP's terms. conn->lock held. */
 bool exs_conn_both_shut(const struct exs_conn *conn);
 
-/* All sends and the FIN are with the peer. conn->lock held. */
+/* All sends and the FIN are delivered to the peer. conn->lock held. */
 bool exs_conn_flushed(const struct exs_conn *conn);
 
 /**
  * exs_kbuf_alloc() - a transfer whose memory is the kernel's own
  * @conn: whose
  * @len: bytes, 0 to EXS_MESSAGE_MAX
- * @gfp: of its pages; __GFP_ZERO if a peer is to fill them, who may not do so
+ * @gfp: of its pages; __GFP_ZERO if a peer should fill them, which it may fail
+ *	to do
  *
  * Charged to the calling task's memory cgroup. Sleeps.
  * Return: the transfer, x->iter not set, or NULL.
@@ -71,14 +73,22 @@ void exs_kbuf_free(struct exs_xfer *x);
 /* An iterator over its first @len bytes. @direction: ITER_SOURCE, ITER_DEST. */
 void exs_kbuf_iter(struct exs_xfer *x, unsigned int direction, struct iov_iter *iter,
 		   size_t len);
-/* Fill the whole of it; copy out its first @len bytes. 0 or -EFAULT. */
+/* Fill all of it; copy its first @len bytes out. 0 or -EFAULT. */
 int exs_kbuf_fill(struct exs_xfer *x, struct iov_iter *from);
 int exs_kbuf_drain(struct exs_xfer *x, size_t len, struct iov_iter *to);
 
-/* The oldest receive is a plain recv(), which has to look whether it became so.
- * conn->lock held.
+/* The oldest receive is a plain recv(), which may have just become the oldest. conn->lock
+ * held.
  */
 bool exs_conn_reader_first(struct exs_conn *conn);
+
+/* The address of unread bytes: engine.h, struct exs_copy. */
+static inline void *exs_conn_ring_at(const struct exs_conn *conn, u32 off)
+{
+	if (off & EXS_OFF_EAGER)
+		return conn->eager_mem + (off & ~EXS_OFF_EAGER);
+	return conn->ring_mem + off;
+}
 
 /* Before @len bytes at @off of the ring are copied. conn->lock held. */
 void exs_conn_read_ring(struct exs_conn *conn, u32 off, u32 len);
@@ -86,36 +96,37 @@ void exs_conn_read_ring(struct exs_conn *conn, u32 off, u32 len);
 /* The processor wrote @len bytes from byte @off on into @x, a receive. conn->lock held. */
 void exs_conn_wrote(struct exs_conn *conn, struct exs_xfer *x, u64 off, u64 len);
 
-/* For exs_conn_wait(): poll the device if the socket wants that, until @wait is woken
- * or so long, at most *@timeo, which becomes less by it. No lock held.
+/* For exs_conn_wait(): poll the device, if the socket wants that, until @wait is woken or
+ * the time is over. Reduces *@timeo, its limit. No lock held.
  */
 void exs_conn_spin(struct exs_conn *conn, const struct wait_queue_entry *wait, long *timeo);
 
-/* Wait on conn->wait until @cond, under conn->lock (held before and after).
- * @timeo: jiffies, updated. 0: @cond is true, -EAGAIN: time is up, or a signal's
- * -ERESTARTSYS / -EINTR.
+/* Wait on conn->wait until @cond, under conn->lock (held before and after). @timeo:
+ * jiffies, updated. 0: @cond is true; -EAGAIN: timeout; -ERESTARTSYS or -EINTR: a signal.
  */
 #define exs_conn_wait(conn, cond, timeo) ({					\
 	DEFINE_WAIT_FUNC(__wait, woken_wake_function);				\
+	struct exs_conn *__conn = (conn);					\
+	long *__timeo = (timeo);						\
 	int __err = 0;								\
 										\
-	lockdep_assert_held(&(conn)->lock);					\
-	add_wait_queue(&(conn)->wait, &__wait);					\
+	lockdep_assert_held(&__conn->lock);					\
+	add_wait_queue(&__conn->wait, &__wait);					\
 	while (!(cond)) {							\
-		if (!*(timeo)) {						\
+		if (!*__timeo) {						\
 			__err = -EAGAIN;					\
 			break;							\
 		}								\
 		if (signal_pending(current)) {					\
-			__err = sock_intr_errno(*(timeo));			\
+			__err = sock_intr_errno(*__timeo);			\
 			break;							\
 		}								\
-		spin_unlock(&(conn)->lock);					\
-		exs_conn_spin(conn, &__wait, timeo);				\
-		*(timeo) = wait_woken(&__wait, TASK_INTERRUPTIBLE, *(timeo));	\
-		spin_lock(&(conn)->lock);					\
+		spin_unlock(&__conn->lock);					\
+		exs_conn_spin(__conn, &__wait, __timeo);			\
+		*__timeo = wait_woken(&__wait, TASK_INTERRUPTIBLE, *__timeo);	\
+		spin_lock(&__conn->lock);					\
 	}									\
-	remove_wait_queue(&(conn)->wait, &__wait);				\
+	remove_wait_queue(&__conn->wait, &__wait);				\
 	__err;									\
 })
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The socket object: made, moved from state to state, woken, destroyed; and
- * what asynchronous operations ask of it.
+ * The socket object: creation, states, wake-ups, destruction; and its functions
+ * for asynchronous operations.
  */
 #include <linux/net.h>
 #include <linux/pid.h>
@@ -13,10 +13,13 @@
 #include "run.h"
 #include "stats.h"
 
-/* Decides connection attempts, hands children to waiting operations. */
-struct workqueue_struct *exs_sock_wq;
+/*
+ * Decisions about attempts may wait for ever, and have turns; passing children to waiting
+ * operations does not wait.
+ */
+struct workqueue_struct *exs_sock_wq, *exs_attempt_wq;
 
-/* SO_KEEPALIVE is about to change. lock_sock held: a worker does the rest. */
+/* SO_KEEPALIVE will change. lock_sock held: a worker does the rest. */
 static void exs_sock_keepalive(struct sock *sk, int on)
 {
 	struct exs_conn *conn = exs_sock_conn(exs_sk(sk));
@@ -37,23 +40,32 @@ struct proto exs_proto = {
 
 static struct lock_class_key exs_sk_lock_key, exs_slock_key;
 
+static void exs_sock_free_queues(void)
+{
+	if (exs_attempt_wq)
+		destroy_workqueue(exs_attempt_wq);
+	destroy_workqueue(exs_sock_wq);
+}
+
 int exs_sock_init(void)
 {
-	int err;
+	int err = -ENOMEM;
 
 	exs_sock_wq = alloc_workqueue("exs_sock", WQ_UNBOUND, 0);
 	if (!exs_sock_wq)
-		return -ENOMEM;
-	err = proto_register(&exs_proto, 1);
+		return err;
+	exs_attempt_wq = alloc_workqueue("exs_attempt", WQ_UNBOUND, WQ_MAX_ACTIVE);
+	if (exs_attempt_wq)
+		err = proto_register(&exs_proto, 1);
 	if (err)
-		destroy_workqueue(exs_sock_wq);
+		exs_sock_free_queues();
 	return err;
 }
 
 void exs_sock_exit(void)
 {
-	/* Whoever dropped the last socket may not have returned yet. */
-	destroy_workqueue(exs_sock_wq);
+	/* The thread that dropped the last socket may not have returned yet. */
+	exs_sock_free_queues();
 	proto_unregister(&exs_proto);
 }
 
@@ -64,6 +76,7 @@ static void exs_sock_destruct(struct sock *sk)
 	WARN_ON_ONCE(xs->bound || xs->tcp || xs->attempt || !list_empty(&xs->parked));
 	if (xs->conn)
 		exs_conn_put(xs->conn);
+	exs_user_put(xs->user);
 	if (xs->listen)
 		exs_listen_free(xs->listen);
 	skb_queue_purge(&sk->sk_error_queue);
@@ -99,7 +112,7 @@ void exs_sock_setup(struct sock *sk, int type)
 	INIT_LIST_HEAD(&xs->closers);
 	exs_options_init(&xs->options);
 	exs_tcp_init(xs);
-	INIT_WORK(&xs->attempt_work, exs_attempt_work);
+	exs_attempt_init(xs);
 	exs_live(exs_net(sock_net(sk)), sockets, 1);
 }
 
@@ -115,7 +128,7 @@ struct sock *exs_sock_alloc(struct net *net, int family, struct socket *sock, in
 	return sk;
 }
 
-/* The map in af_exs.c: to which states one may go from each. */
+/* The transitions of the map in af_exs.c. */
 static const u8 exs_transitions[] = {
 	[EXS_UNCONNECTED] = BIT(EXS_BOUND) | BIT(EXS_CONNECTING) | BIT(EXS_CONNECTED) |
 			    BIT(EXS_HANDED) | BIT(EXS_CLOSED),
@@ -129,7 +142,7 @@ static const u8 exs_transitions[] = {
 	[EXS_CLOSED]	  = 0,
 };
 
-/* What the socket layer and its tools know our states as. */
+/* Our states as TCP's, for the socket layer and its tools. */
 static const u8 exs_tcp_states[] = {
 	[EXS_UNCONNECTED] = TCP_CLOSE,
 	[EXS_BOUND]	  = TCP_CLOSE,
@@ -172,7 +185,7 @@ void exs_sock_connected(struct exs_sock *xs, struct exs_conn *conn)
 	exs_change_state(xs, EXS_CONNECTED);
 }
 
-/* What sk_err and conn->err have to do with each other changes under conn->lock. */
+/* sk_err and conn->err change together under conn->lock. */
 static void exs_publish_error(struct exs_sock *xs, struct exs_conn *conn)
 {
 	lockdep_assert_held(&conn->lock);
@@ -229,7 +242,7 @@ int exs_sock_wait_connected(struct sock *sk, long *timeo)
 	return err;
 }
 
-/* Signal-driven I/O (O_ASYNC), as the events would have it. */
+/* Signal-driven I/O (O_ASYNC) for these events. */
 static void exs_sock_wake_async(struct sock *sk, __poll_t events)
 {
 	if (events & EPOLLERR)
@@ -242,7 +255,7 @@ static void exs_sock_wake_async(struct sock *sk, __poll_t events)
 		sk_wake_async(sk, SOCK_WAKE_SPACE, POLL_OUT);
 }
 
-/* Tells those who listen, and only for them finds out what is true by now. */
+/* Wake sleepers, if any, with the events that are true now. */
 static void exs_sock_tell(struct sock *sk, __poll_t events, bool sleepers)
 {
 	struct socket_wq *wq;
@@ -250,7 +263,7 @@ static void exs_sock_tell(struct sock *sk, __poll_t events, bool sleepers)
 	rcu_read_lock();
 	wq = rcu_dereference(sk->sk_wq);
 	sleepers = sleepers && skwq_has_sleeper(wq);
-	/* Some believe it: io_uring does not ask poll() again. */
+	/* io_uring believes them: it does not call poll() again. */
 	if ((sleepers || sock_flag(sk, SOCK_FASYNC)) && exs_sock_conn(exs_sk(sk)))
 		events &= exs_sock_events(exs_sk(sk));
 	if (sleepers && events)
@@ -268,14 +281,12 @@ void exs_sock_wake(struct sock *sk, __poll_t events)
 	if (events & EPOLLERR)
 		exs_sock_publish_error(xs);
 	if (undecided) {
-		/* Decided there, under lock_sock; that wakes the sleepers. One who
-		 * believed @events (io_uring) would find that nothing is decided.
+		/* The work decides, under lock_sock, and wakes the sleepers. io_uring
+		 * believes @events: woken now, it would find the attempt undecided.
 		 */
-		sock_hold(sk);
-		if (!queue_work(exs_sock_wq, &xs->attempt_work))
-			sock_put(sk);
+		exs_attempt_kick(xs);
 	}
-	/* What a sleeper asked for in its own words. */
+	/* Sleepers may have asked for the equivalent bits. */
 	if (events & EPOLLIN)
 		events |= EPOLLRDNORM;
 	if (events & EPOLLOUT)
@@ -308,10 +319,10 @@ int exs_sock_arm_connect(struct sock *sk, struct exs_waiter *w)
 	lock_sock(sk);
 	if (xs->state == EXS_CONNECTED || xs->state == EXS_LISTENING)
 		err = -EISCONN;
-	else if (xs->state == EXS_CONNECTING || xs->connect_waiter)
+	else if (xs->state == EXS_CONNECTING || READ_ONCE(xs->connect_waiter))
 		err = -EALREADY;
 	else if (xs->state == EXS_UNCONNECTED || xs->state == EXS_BOUND)
-		xs->connect_waiter = w;
+		WRITE_ONCE(xs->connect_waiter, w);
 	else
 		err = -EINVAL;
 	release_sock(sk);
@@ -330,20 +341,19 @@ bool exs_sock_disarm(struct sock *sk, struct exs_waiter *w)
 {
 	struct exs_sock *xs = exs_sk(sk);
 	struct exs_listen *listen = exs_sock_listen(xs);
-	bool was_connect;
 
-	lock_sock(sk);
-	was_connect = xs->connect_waiter == w;
-	if (was_connect)
-		xs->connect_waiter = NULL;
-	release_sock(sk);
-	return was_connect || (listen && exs_listen_remove_waiter(listen, w));
+	/*
+	 * Without lock_sock, which its owner can hold for ever, by a read of memory that never
+	 * comes: the end of a queue must not wait for that.
+	 */
+	return cmpxchg(&xs->connect_waiter, w, NULL) == w ||
+	       (listen && exs_listen_remove_waiter(listen, w));
 }
 
 /*
- * Asynchronous closes wait at the socket while it has descriptors, then at its
- * connection, if it has one, which outlives the struct socket; shutdowns wait at
- * the connection. One lock for all: it is held for a moment, twice for each.
+ * Asynchronous closes wait at the socket while it has descriptors, then at its connection,
+ * if any, which outlives the struct socket. Shutdowns wait at the connection. All share one
+ * lock, which is held briefly, twice for each.
  */
 static DEFINE_SPINLOCK(exs_closers_lock);
 
@@ -428,7 +438,7 @@ void exs_sock_drop(struct sock *child)
 	sock_put(child);
 }
 
-/* A child that the next accept(2) of thread @pid gets. */
+/* A child reserved for the next accept(2) of thread @pid. */
 struct exs_parked {
 	struct list_head node;
 	struct pid *pid;
@@ -447,7 +457,7 @@ static void exs_parked_drop(struct exs_parked *p)
 	exs_parked_free(p);
 }
 
-/* Those of threads that have gone. */
+/* Entries of threads that have exited. */
 static void exs_sock_unpark_stale(struct exs_sock *xs, struct list_head *stale)
 {
 	struct exs_parked *p, *next;
@@ -481,7 +491,7 @@ static struct exs_parked *exs_parked_find(struct exs_sock *xs, const struct pid 
 	return NULL;
 }
 
-/* exs_release() is CLOSED first, and empties the list after that. */
+/* exs_release() sets CLOSED first, and then empties the list. */
 static int exs_parked_add(struct exs_sock *xs, struct exs_parked *p)
 {
 	lockdep_assert_held(&xs->park_lock);

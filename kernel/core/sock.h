@@ -15,7 +15,7 @@
 
 struct exs_listen;
 struct exs_user;
-struct exs_verbs_listener;
+struct exs_bound;
 
 enum exs_sock_state {
 	EXS_UNCONNECTED,
@@ -31,11 +31,10 @@ enum exs_sock_state {
  * struct exs_waiter - an asynchronous connect, accept, close or shutdown that waits
  *	at a socket
  * @node: the socket's
- * @fn: called once, process context, no lock but lock_sock possibly held:
- *	@err 0 or a negative errno; accept: @child is a connected socket without a
- *	struct socket, one reference, for exs_sock_park() or exs_sock_drop();
- *	else NULL. connect: @err of 1 means: discard, connect(2) itself
- *	said the error.
+ * @fn: called once, process context, no lock but lock_sock possibly held: @err 0 or a
+ *	negative errno; accept: @child is a connected socket without a struct socket, one
+ *	reference, for exs_sock_park() or exs_sock_drop(); otherwise NULL. connect: @err of
+ *	1 means: discard, connect(2) itself has returned the error.
  */
 struct exs_waiter {
 	struct list_head node;
@@ -68,34 +67,97 @@ enum exs_kept_option {
 /* How many options of IP and IPv6 a socket has. */
 #define EXS_INET_KEPT	20
 
+/*
+ * Turns (core/limits.c): work that may sleep without a bound. A user has at most
+ * net.exs.max_user_workers workers of each pool at a time, so that others find free ones.
+ */
+enum exs_pool {
+	EXS_POOL_FEED,		/* reads of files                    */
+	EXS_POOL_LANE,		/* tries of ordinary sockets         */
+	EXS_POOL_PUT,		/* their last references             */
+	EXS_POOL_POLL,		/* polls                             */
+	EXS_POOL_CONNECT,	/* connects that block, of iWARP     */
+	EXS_POOL_ATTEMPT,	/* decisions about attempts          */
+	EXS_POOL_MAX
+};
+
+/**
+ * struct exs_turn - what takes turns
+ * @node: links those that wait; otherwise its own list head
+ * @pool: the pool
+ * @given: it has waited, and now has a turn
+ * @again: queue the work once more. Spin locks are held. The turn stays at least until the
+ *	work has begun
+ */
+struct exs_turn {
+	struct list_head node;
+	enum exs_pool pool;
+	bool given;
+	void (*again)(struct exs_turn *turn);
+};
+
+static inline void exs_turn_init(struct exs_turn *turn, enum exs_pool pool,
+				 void (*again)(struct exs_turn *turn))
+{
+	*turn = (struct exs_turn) { .pool = pool, .again = again };
+	INIT_LIST_HEAD(&turn->node);
+}
+
+#define EXS_TURN_WAITED	2
+
+/**
+ * exs_turn_take() - a work begins
+ * @user: its user; the caller has a reference
+ * @turn: the work's; if it waits, it stays until @again or exs_turn_leave()
+ *
+ * Context: process. Return: 1: go on until exs_turn_pass(), which needs the user;
+ * EXS_TURN_WAITED: likewise, and it has waited; 0: it waits from now on; -EALREADY: it is
+ * waiting already.
+ */
+int exs_turn_take(struct exs_user *user, struct exs_turn *turn);
+
+/* Stop waiting. Return: whether it waited; otherwise it begins, or has begun. */
+bool exs_turn_withdraw(struct exs_user *user, struct exs_turn *turn);
+
+/* The turn is not needed any more. Return: whether it waited. Process context. */
+bool exs_turn_leave(struct exs_user *user, struct exs_turn *turn);
+
+/* A work has ended: the one of @pool that has waited longest begins again. */
+void exs_turn_pass(struct exs_user *user, enum exs_pool pool);
+
 /**
  * struct exs_sock - an AF_EXS socket
  * @sk: first member
- * @inet: AF_INET and AF_INET6: what everybody takes @sk for
- * @inet_destruct: likewise: what was there before exs_sock_destruct(), or NULL
+ * @inet: AF_INET and AF_INET6: the type that others take @sk for
+ * @inet_destruct: likewise: the former sk_destruct, called by
+ *	exs_sock_destruct(), or NULL
  * @state: moved by exs_change_state() only; lock_sock; read anywhere with
  *	smp_load_acquire()
  * @conn: set once under lock_sock, published with smp_store_release(); stays
  *	until the socket is destroyed
- * @bound: what bind() reserved and nobody used up yet; op_lock
+ * @bound: the identifier that bind() reserved, until it is consumed; op_lock
  * @listen: made by the first listen(), published with smp_store_release();
  *	stays until the socket is destroyed, also when it is closed
- * @connect_waiter: who hears of the end of the next connect(2); lock_sock
- * @local: own address: EXS_SK_BOUND, or what the last attempt to connect had; lock_sock,
+ * @connect_waiter: gets the result of the next connect(2); set under lock_sock, taken by
+ *	one exchange, as it may be disarmed without
+ * @local: own address: EXS_SK_BOUND, or that of the last attempt to connect; lock_sock,
  *	fixed once connected
- * @peer: the peer's; as above
+ * @peer: the peer's address; likewise
  * @socktype: enum exs_wire_socktype
- * @op_lock: one bind, listen, beginning of connect, shutdown or close at a
- *	time. Held around the transport's calls that take rdma_cm's locks, which
- *	must not be under lock_sock. Comes before lock_sock.
- * @attempt: the connection that connect() is trying; NULL once that is decided;
- *	lock_sock, read without for wake-ups
+ * @op_lock: one bind, listen, start of connect, shutdown or close at a time. Held around
+ *	the transport's calls that take rdma_cm's locks, which must not be taken under
+ *	lock_sock. Taken before lock_sock.
+ * @attempt: the connection that connect() is trying; NULL once decided; lock_sock, read
+ *	without it for wake-ups
+ * @attempts: number of attempts so far; written under op_lock and lock_sock
  * @attempt_work: decides @attempt after the transport said something
- * @tcp: with EXS_SO_FALLBACK: TCP's socket beside it, or NULL; op_lock
- * @tcp_ops: of a socket that is HANDED: TCP's calls
+ * @turn: its turn, as it may wait for ever for a thread that has lock_sock
+ * @user: whose turn: who made the first attempt; set once under lock_sock, before @attempt
+ * @tcp: with EXS_SO_FALLBACK: the TCP socket beside this one, or NULL; op_lock
+ * @tcp_ops: when HANDED: TCP's calls
  * @why: likewise: enum exs_fell_back
- * @starting: @attempt is decided by the task in connect(2) as soon as the
- *	transport lets go of it, not by @attempt_work; lock_sock
+ * @starting: the task in connect(2) decides @attempt as soon as the transport drops it, not
+ *	@attempt_work; lock_sock
  * @park_lock: guards @parked
  * @parked: connections that wait for an accept(2) of a certain thread
  * @closers: struct exs_waiter, asynchronous closes; exs_closers_lock
@@ -103,8 +165,8 @@ enum exs_kept_option {
  * @options: SOL_EXS; changed under op_lock
  * @timeouts: of asynchronous sends and receives: see exs_sock_timeout(); atomic
  * @kept: TCP's options, by enum exs_kept_option; atomic
- * @ip: options of IP and IPv6 that were set, by exs_inet_options, for a TCP socket in its
- *	place; atomic
+ * @ip: options of IP and IPv6 that were set, by exs_inet_options, to copy to a TCP socket
+ *	that replaces this one; atomic
  * @ip_set: which of them, atomic bits
  */
 struct exs_sock {
@@ -115,14 +177,17 @@ struct exs_sock {
 	void (*inet_destruct)(struct sock *sk);
 	enum exs_sock_state state;
 	struct exs_conn *conn;
-	struct exs_verbs_listener *bound;
+	struct exs_bound *bound;
 	struct exs_listen *listen;
 	struct exs_waiter *connect_waiter;
 	struct sockaddr_storage local, peer;
 	u8 socktype;
 	struct mutex op_lock;		/* before lock_sock */
 	struct exs_conn *attempt;
+	u32 attempts;
 	struct work_struct attempt_work;
+	struct exs_turn turn;
+	struct exs_user *user;
 	struct socket *tcp;
 	const struct proto_ops *tcp_ops;
 	u8 why;
@@ -138,7 +203,7 @@ struct exs_sock {
 	DECLARE_BITMAP(ip_set, EXS_INET_KEPT);
 };
 
-/* What all are allocated as. Older kernels want IPv6's part at the end of the object. */
+/* The type of all allocations. Older kernels need IPv6's part at the end of the object. */
 struct exs_sock6 {
 	struct exs_sock xs;
 #if IS_ENABLED(CONFIG_IPV6)
@@ -164,7 +229,7 @@ extern int exs_family, exs_protocol;
 extern const struct proto_ops exs_ops;
 extern struct proto exs_proto;
 
-/* Whether a sock is one of ours. Any context. */
+/* Whether it is our sock. Any context. */
 static inline bool exs_sk_is_exs(const struct sock *sk)
 {
 	return READ_ONCE(sk->sk_prot) == &exs_proto;
@@ -174,8 +239,8 @@ static inline bool exs_sk_is_exs(const struct sock *sk)
  * For async/. Sleep; no locks held.
  */
 
-/* The next connect(2) on this socket does not block, and @w hears its end.
- * Return: 0, -EALREADY, -EISCONN, -EINVAL.
+/* The next connect(2) on this socket does not block, and @w gets its result. Return: 0,
+ * -EALREADY, -EISCONN, -EINVAL.
  */
 int exs_sock_arm_connect(struct sock *sk, struct exs_waiter *w);
 
@@ -184,78 +249,72 @@ int exs_sock_arm_connect(struct sock *sk, struct exs_waiter *w);
  */
 int exs_sock_arm_accept(struct sock *sk, struct exs_waiter *w);
 
-/* Return: true if @w->fn will never be called (now); false: it was or is. */
+/* Return: true: @w->fn will not be called; false: it was, or is being called. */
 bool exs_sock_disarm(struct sock *sk, struct exs_waiter *w);
 
-/* @w hears when the socket's close is complete: its last descriptor is gone, its
- * operations have had their events, its connection is over. @err is 0 or why not
- * all that was sent was delivered. The caller holds the socket's file.
+/* @w is called when the close of the socket is complete: its last descriptor is closed, its
+ * operations have ended with events, its connection is over. @err is 0 or why not all data
+ * was delivered. The caller holds the socket's file.
  */
 void exs_sock_arm_close(struct sock *sk, struct exs_waiter *w);
 
-/* @w hears when all that was sent, and its end, is with the peer: after a
- * shutdown() or close() that the caller need not wait for. @err is 0 or why not.
- * Return: 0 or -ENOTCONN.
+/* @w is called when all sent data and the FIN are delivered, after a shutdown() or close()
+ * that the caller need not wait for. @err is 0 or why not. Return: 0 or -ENOTCONN.
  */
 int exs_sock_arm_shutdown(struct sock *sk, struct exs_waiter *w);
 
 /* As exs_sock_disarm(), for a close or a shutdown. */
 bool exs_sock_disarm_end(struct exs_waiter *w);
 
-/* The same for a shutdown, unless the socket is shut down, or its connection has
- * ended: then @w->fn will be called.
+/* The same for a shutdown. If the socket is shut down, or its connection has ended, @w->fn
+ * is called anyway.
  */
 bool exs_sock_withdraw_shutdown(struct sock *sk, struct exs_waiter *w);
 
-/* The next accept(2) of the current task on @listener returns @child (its
- * reference goes along), ahead of all others. If it fails, @child is as it was:
- * -ECONNABORTED: @listener is closed; -EAGAIN: another one is parked for this
- * task; -ENOMEM.
+/* The next accept(2) of the current task on @listener returns @child (with its reference),
+ * before any other connection. On failure @child is unchanged: -ECONNABORTED: @listener is
+ * closed; -EAGAIN: another one is parked for this task; -ENOMEM.
  */
 int exs_sock_park(struct sock *listener, struct sock *child);
 
-/* Take a parked @child back, whoever parked it. Return: true: it was there and
- * the reference is the caller's; false: it was accepted or dropped.
+/* Take a parked @child back, whichever thread parked it. Return: true: it was there, and
+ * the caller gets the reference; false: it was accepted or dropped.
  */
 bool exs_sock_unpark(struct sock *listener, struct sock *child);
 
-/* Close a connection that nobody accepted. */
+/* Close a connection that was not accepted. */
 void exs_sock_drop(struct sock *child);
 
-/* recvmsg() with a kiocb of Linux AIO, of @len bytes that may wait for ever.
- * Return: -EIOCBQUEUED: it was queued, and completes; 0: it cannot be, the call
- * has to wait itself.
- */
-int exs_aio_read(struct exs_conn *conn, struct sock *sk, struct msghdr *msg, size_t len);
-
-/*
- * sendmsg() with MSG_ZEROCOPY and the caller's msg_ubuf: a send by @conn of the next @len
- * bytes from the pages that they lie in, x->done not set. They stay, and so does the
- * reference on the ubuf, which tells the caller that they need no longer, until
- * exs_zerocopy_free(). Sleeps. Return: NULL: they have to be copied.
- */
-struct exs_xfer *exs_zerocopy_alloc(struct exs_conn *conn, const struct msghdr *msg,
-				    size_t len);
-void exs_zerocopy_free(struct exs_xfer *x);
-
-/* Cancel what the socket has taken of @call, if that has not ended. Sleeps. */
+/* Cancel the part of @call that the socket has taken, if it has not ended. Sleeps. */
 void exs_sock_cancel(struct sock *sk, const struct exs_call *call);
 
-/* After how many nanoseconds an operation, which is submitted now, is to say that
- * it takes long, and whether only @once; 0: never. Any context.
- */
-u64 exs_sock_timeout(const struct sock *sk, bool recv, bool *once);
+/* The AF_EXS sock of @sock, also if the socket fell back to TCP; NULL: it never had one. */
+const struct sock *exs_sock_once(struct socket *sock);
 
-/* The connection of a socket of any family, if it is ours and has one, or NULL. It
- * stays as long as the socket. Any context.
+/* Packed into one word, so that reading it takes no lock. */
+#define EXS_TIMEOUT_IS_ONCE	BIT_ULL(63)
+
+/* The timeout in nanoseconds of an operation that is submitted now, and whether it fires
+ * only @once; 0: none. Any context.
+ */
+static inline u64 exs_sock_timeout(const struct sock *sk, bool recv, bool *once)
+{
+	u64 timeout = READ_ONCE(exs_sk(sk)->timeouts[recv]);
+
+	*once = timeout & EXS_TIMEOUT_IS_ONCE;
+	return timeout & ~EXS_TIMEOUT_IS_ONCE;
+}
+
+/* The connection of any socket, or NULL if it is not ours or has none. It stays as long as
+ * the socket. Any context.
  */
 struct exs_conn *exs_sock_conn_of(const struct sock *sk);
 
-/* Wake those who wait at a socket: EPOLL* bits. Any process context. */
+/* Wake threads that wait at a socket: EPOLL* bits. Any process context. */
 void exs_sock_wake(struct sock *sk, __poll_t events);
 
-/* Whether that would do anything. Under conn->lock, which sleepers take before their
- * last look; those who wait for an attempt are told by what decides it.
+/* Whether that would wake a thread. Under conn->lock, which sleepers take before their last
+ * check. Deciding an attempt wakes threads that wait for it.
  */
 static inline bool exs_sock_has_audience(const struct sock *sk, __poll_t events)
 {
@@ -270,17 +329,33 @@ static inline bool exs_sock_has_audience(const struct sock *sk, __poll_t events)
 	return any;
 }
 
-/* Sub-system entry points. */
-int exs_async_init(void);
-void exs_async_exit(void);
-int exs_device_init(void);
-void exs_device_exit(void);
-/* EXS_IOC_* of a socket: -ENOIOCTLCMD when not one of async's. */
-int exs_async_ioctl(struct socket *sock, unsigned int cmd, void __user *arg);
-
-/*
- * Per-user caps (core/limits.c): charged to the calling task's user, and to those above.
+/**
+ * struct exs_async - calls of sockets into the layer above: asynchronous operations
+ * @ioctl: EXS_IOC_* of a socket. Return: -ENOIOCTLCMD when it is not one of async's.
+ * @aio_read: recvmsg() with a kiocb of Linux AIO, of @len bytes, without a time limit.
+ *	Return: -EIOCBQUEUED: it was queued, and completes; 0: not possible, the call has to
+ *	wait itself.
+ * @zerocopy_alloc: sendmsg() with MSG_ZEROCOPY and the caller's msg_ubuf: a send by @conn
+ *	of the next @len bytes from their own pages, x->done not set. The pages, and the
+ *	reference on the ubuf, which notifies the caller when they are free, stay until
+ *	@zerocopy_free. Return: NULL: the bytes have to be copied. For spliced pages there
+ *	is no ubuf, and this takes references on them.
+ * @zerocopy_free: that send is over
+ *
+ * One for the module: the layer above provides it. All but @zerocopy_free
+ * sleep.
  */
+struct exs_async {
+	int (*ioctl)(struct socket *sock, unsigned int cmd, void __user *arg);
+	int (*aio_read)(struct exs_conn *conn, struct sock *sk, struct msghdr *msg, size_t len);
+	struct exs_xfer *(*zerocopy_alloc)(struct exs_conn *conn, const struct msghdr *msg,
+					   size_t len);
+	void (*zerocopy_free)(struct exs_xfer *x);
+};
+
+extern const struct exs_async exs_async;
+
+/* Per-user caps (core/limits.c): charged to the calling task's user, and the users above. */
 enum exs_limit {
 	EXS_LIMIT_CONNS, EXS_LIMIT_QUEUES, EXS_LIMIT_PAGES, EXS_LIMIT_OPS,
 	EXS_LIMIT_HALF_OPEN, EXS_LIMIT_MAX
@@ -290,70 +365,12 @@ enum exs_limit {
  * counter names it).
  */
 int exs_limit_charge(enum exs_limit what, long n, struct exs_user **user);
-/* As exs_limit_charge(), to a user that the caller has, under @xn's caps; any context. */
+/* As exs_limit_charge(), for a user that the caller holds, under @xn's caps; any context. */
 int exs_limit_charge_user(const struct exs_net *xn, enum exs_limit what, long n,
 			  struct exs_user *user);
 void exs_limit_uncharge(enum exs_limit what, long n, struct exs_user *user);
 
-/*
- * Turns (core/limits.c): works that may sleep as long as somebody pleases. Of each pool of
- * workers a user has net.exs.max_user_workers at a time, so that there are workers for
- * others.
- */
-enum exs_pool {
-	EXS_POOL_FEED,		/* reads of files                    */
-	EXS_POOL_LANE,		/* tries of ordinary sockets         */
-	EXS_POOL_PUT,		/* their last references             */
-	EXS_POOL_POLL,		/* polls                             */
-	EXS_POOL_CONNECT,	/* connects that block, of iWARP     */
-	EXS_POOL_MAX
-};
-
-/**
- * struct exs_turn - what takes turns
- * @node: it waits; its own list head otherwise
- * @pool: where
- * @given: it has waited, and has one
- * @again: have the work begin once more: queue it. Spin locks are held. The turn stays
- *	at least until that has begun
- */
-struct exs_turn {
-	struct list_head node;
-	enum exs_pool pool;
-	bool given;
-	void (*again)(struct exs_turn *turn);
-};
-
-static inline void exs_turn_init(struct exs_turn *turn, enum exs_pool pool,
-				 void (*again)(struct exs_turn *turn))
-{
-	*turn = (struct exs_turn) { .pool = pool, .again = again };
-	INIT_LIST_HEAD(&turn->node);
-}
-
-#define EXS_TURN_WAITED	2
-
-/**
- * exs_turn_take() - a work begins
- * @user: whose; the caller has a reference
- * @turn: the work's; if it waits, it stays until @again or exs_turn_leave()
- *
- * Context: process. Return: 1: it may, until exs_turn_pass(), for which the user stays;
- * EXS_TURN_WAITED: likewise, and it has waited; 0: it waits from now on; -EALREADY: it has
- * waited since it last began.
- */
-int exs_turn_take(struct exs_user *user, struct exs_turn *turn);
-
-/* It is not to wait any more. Return: whether it did; else it begins, or has. */
-bool exs_turn_withdraw(struct exs_user *user, struct exs_turn *turn);
-
-/* It needs no turn any more. Return: whether it waited for one. Process context. */
-bool exs_turn_leave(struct exs_user *user, struct exs_turn *turn);
-
-/* The work has ended: the one of @pool that has waited longest begins once more. */
-void exs_turn_pass(struct exs_user *user, enum exs_pool pool);
-
-/* A user whom somebody else keeps: another reference. Any context. */
+/* Another reference to a user. Any context. */
 struct exs_user *exs_user_get(struct exs_user *user);
 void exs_user_put(struct exs_user *user);
 

@@ -41,9 +41,9 @@ static bool exs_is_timeout(int level, int name)
 }
 
 /*
- * The socket layer takes SO_MARK and SO_PRIORITY without asking. The devices' packets have
- * neither, so whoever relies on them is told before there are any. The priority that comes
- * with IP_TOS is the device's, too.
+ * The socket layer takes SO_MARK and SO_PRIORITY without asking us. The device's packets
+ * have neither, so a program that relies on them gets an error before a packet is sent. The
+ * device also uses the priority of IP_TOS.
  */
 int exs_sock_check_promises(const struct sock *sk)
 {
@@ -55,8 +55,8 @@ int exs_sock_check_promises(const struct sock *sk)
 }
 
 /*
- * Of a socket that is TCP's by now, but for what would exchange the socket's calls, and ours
- * have to stay: the old sock goes with them.
+ * Options of a socket that is TCP's by now. Options that would replace the socket's calls
+ * are refused: ours have to stay, because they release the old sock.
  */
 static int exs_tcp_setsockopt(struct socket *sock, int level, int name, sockptr_t val,
 			      unsigned int len)
@@ -115,7 +115,7 @@ int exs_setsockopt(struct socket *sock, int level, int name, sockptr_t val,
 	return exs_inet_setsockopt(&xs->sk, level, name, val, len);
 }
 
-/* As much of it as the caller has room for. */
+/* As much of it as fits into the caller's buffer. */
 static int exs_put_option(const void *value, int n, int size, char __user *val,
 			  int __user *len)
 {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * EXS_SO_BUSY_POLL: a plain call that waits polls the device for a while before it
- * sleeps. What it finds is processed as a worker would, which wakes whoever waits:
- * this thread as well, as it is a sleeper that is not asleep yet.
+ * EXS_SO_BUSY_POLL: before it sleeps, a plain call polls the device for a while. It
+ * processes completions as a worker would, which wakes waiting threads; this thread, too,
+ * because it counts as a sleeper.
  */
 #include <linux/ktime.h>
 #include <linux/sched/signal.h>
@@ -11,8 +11,8 @@
 #include "stats.h"
 
 /**
- * struct exs_spin - somebody who polls a connection
- * @entry: has its events come here
+ * struct exs_spin - a thread that polls a connection
+ * @entry: gets the wake-ups
  * @event: one came
  */
 struct exs_spin {
@@ -20,7 +20,7 @@ struct exs_spin {
 	bool event;
 };
 
-/* Any context; the connection's list is locked. It is not asleep. */
+/* Any context; the connection's list is locked. The thread is not asleep. */
 static int exs_spin_event(struct wait_queue_entry *entry, unsigned int mode, int flags,
 			  void *key)
 {
@@ -28,7 +28,7 @@ static int exs_spin_event(struct wait_queue_entry *entry, unsigned int mode, int
 	return 1;
 }
 
-/* An event asks for more than a batch. */
+/* An event needs more than a batch. */
 static void exs_spin_end(struct exs_conn *conn, struct exs_spin *spin)
 {
 	exs_conn_unattend(conn, &spin->entry);
@@ -48,7 +48,7 @@ void exs_conn_spin(struct exs_conn *conn, const struct wait_queue_entry *wait, l
 	struct exs_spin spin = { .event = false };
 	ktime_t until;
 
-	/* Not if its completions have a processor of their own. */
+	/* Not if its completions have a fixed processor. */
 	if (!usec || exs_option(&conn->options, EXS_SO_CPU) >= 0)
 		return;
 	init_waitqueue_func_entry(&spin.entry, exs_spin_event);

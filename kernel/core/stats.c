@@ -1,27 +1,36 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * /proc/net/exs: live objects ("live_NAME N"), then events ("NAME N"), of the network
- * namespace that it is read in. Each processor counts by itself, and the reader adds
- * up: one that was counted on one processor may be taken back on another.
+ * namespace that it is read in. Each processor counts separately, and the reader adds up:
+ * an object counted on one processor may be uncounted on another.
  */
 #include <linux/proc_fs.h>
 #include <linux/seq_file.h>
 #include <linux/seq_file_net.h>
+#include <linux/stringify.h>
 #include <net/net_namespace.h>
 
 #include "stats.h"
 
-/* Names in the order of the enums, each with its end: X of the same tables. */
-#define X(name) #name "\0"
-static const char exs_live_names[] = EXS_LIVE_TABLE(X);
-static const char exs_count_names[] = EXS_COUNT_TABLE(X);
+/* Names in the order of the enums: X of the same tables. */
+#define X(name) __stringify(name),
+static const char *const exs_live_names[EXS_LIVE_MAX] = {
+#include "live.h"
+};
+
+static const char *const exs_count_names[EXS_COUNT_MAX] = {
+#include "counted.h"
+};
+
 #undef X
 
-static void exs_stats_print(struct seq_file *m, const char *prefix, const char *names,
+static void exs_stats_print(struct seq_file *m, const char *prefix, const char *const *names,
 			    const long *values, unsigned int n)
 {
-	for (; n; n--, values++, names += strlen(names) + 1)
-		seq_printf(m, "%s%s %ld\n", prefix, names, *values);
+	unsigned int i;
+
+	for (i = 0; i < n; i++)
+		seq_printf(m, "%s%s %ld\n", prefix, names[i], values[i]);
 }
 
 static void exs_stats_add(struct exs_counters *sum, const struct exs_counters *one)

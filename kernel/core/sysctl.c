@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * sysctl net.exs.*, of each network namespace. A new one begins with what the initial
- * one has. The initial one's "enabled" and caps ("max_*") hold in all of them: another
- * can only be stricter.
+ * sysctl net.exs.*, of each network namespace. A new one begins with the values of the
+ * initial one. The initial one's "enabled" and caps ("max_*") hold in all of them:
+ * another can only be stricter.
  *
  *	enabled            0: no new sockets, no incoming connections; what is
  *	                   connected stays
@@ -29,8 +29,8 @@
  *	max_user_pages     pages that one user may have pinned, besides
  *	                   RLIMIT_MEMLOCK
  *	max_user_ops       operations in flight of one user, and descriptors in its polls
- *	max_user_workers   works of one user, of a kind, that may sleep as long as somebody
- *	                   pleases; the initial namespace's only
+ *	max_user_workers   works of one user, of a kind, that may sleep without a bound;
+ *	                   the initial namespace's only
  */
 #include <linux/log2.h>
 #include <linux/mm.h>
@@ -40,7 +40,7 @@
 #include <net/net_namespace.h>
 
 #include "../compat/compat.h"
-#include "../transport/verbs.h"
+#include "transport.h"
 #include "core.h"
 #include "limits.h"
 #include "net.h"
@@ -51,7 +51,7 @@ static int exs_int_max = INT_MAX;
 static int exs_ms_max = 3600 * 1000;
 static int exs_ms_min = 10;
 static int exs_ring_min = PAGE_SIZE;
-static int exs_ring_max = EXS_VERBS_RING_MAX;
+static int exs_ring_max = EXS_RING_MAX;
 static int exs_sndbuf_min = 4096;
 static int exs_sndbuf_max = 1 << 30;
 static int exs_direct_max = 1 << 30;
@@ -72,7 +72,7 @@ static int exs_sysctl_ring(EXS_CTL_TABLE *table, int write, void *buffer,
 	return err;
 }
 
-/* .data becomes an address in each namespace's copy. */
+/* .data is an offset here, and becomes an address for each namespace. */
 #define EXS_SYSCTL(name, min, max, handler) {					\
 	.procname	= #name,						\
 	.data		= (void *)offsetof(struct exs_net, sysctl.name),	\
@@ -86,7 +86,7 @@ static int exs_sysctl_ring(EXS_CTL_TABLE *table, int write, void *buffer,
 #define EXS_SYSCTL_INT(name, min, max) \
 	EXS_SYSCTL(name, min, max, proc_dointvec_minmax)
 
-/* The empty entry at the end is for kernels that look for it. */
+/* The empty entry at the end is for older kernels. */
 static const struct ctl_table exs_sysctl_table[] = {
 	EXS_SYSCTL_INT(enabled, SYSCTL_ZERO, SYSCTL_ONE),
 	EXS_SYSCTL(ring_size, &exs_ring_min, &exs_ring_max, exs_sysctl_ring),
@@ -108,7 +108,7 @@ static const struct ctl_table exs_sysctl_table[] = {
 	{ }
 };
 
-/* Of the whole machine: only the initial namespace has them. */
+/* For the whole machine: only the initial namespace has them. */
 static struct ctl_table exs_sysctl_machine_table[] = {
 	{
 		.procname	= "max_user_workers",
@@ -142,7 +142,7 @@ static void exs_sysctl_defaults(struct exs_sysctls *s)
 		.max_user_conns		= 4096,
 		.max_user_half_open	= 4096,
 		.max_user_queues	= 1024,
-		/* Half of memory: RLIMIT_MEMLOCK is per process, this is per user. */
+		/* Half of memory: unlike RLIMIT_MEMLOCK this is per user. */
 		.max_user_pages		= min_t(unsigned long, totalram_pages() / 2, INT_MAX),
 		/* A fourth of memory, as the structures of one take about a kilobyte. */
 		.max_user_ops		= min_t(unsigned long, totalram_pages(), INT_MAX),

@@ -2,15 +2,16 @@
 /*
  * Options of the level SOL_TCP.
  *
- * Programs that were written for TCP set them and ask for them. A table says what TCP takes;
- * each is stored, inherited by accepted sockets, and returned. Most are hints about segments
- * and timers, which are the device's business. These have an effect:
+ * Programs that were written for TCP set them and ask for them. A table has the values that
+ * TCP takes; each is stored, inherited by accepted sockets, and returned. Most are hints
+ * about segments and timers, which the device handles. These have an effect:
  *
  *	TCP_KEEPIDLE		exs_conn_keepalive()
  *	TCP_USER_TIMEOUT	exs_conn_user_timeout(), exs_user_timeout()
  *	TCP_NOTSENT_LOWAT	exs_conn_writable()
  *
- * What is more than a hint, and cannot be kept, is ENOPROTOOPT: TCP_MD5SIG, for example.
+ * An option that is more than a hint, and cannot be kept, is ENOPROTOOPT: TCP_MD5SIG,
+ * for example.
  */
 #include <linux/sockptr.h>
 #include <linux/tcp.h>
@@ -63,7 +64,7 @@ static const struct exs_tcp_option exs_tcp_options[EXS_KEPT_MAX] = {
 	[EXS_KEPT_THIN_DUPACK]	= { TCP_THIN_DUPACK, 0, 1 },
 };
 
-/* Its place in exs_sock.kept, or EXS_KEPT_MAX. */
+/* Its index in exs_sock.kept, or EXS_KEPT_MAX. */
 static unsigned int exs_tcp_find(int name)
 {
 	unsigned int i;
@@ -105,7 +106,7 @@ void exs_tcp_give(const struct exs_sock *xs, struct sock *to)
 	}
 }
 
-/* TCP counts retransmissions: these seconds, rounded up to the end of one. */
+/* TCP counts retransmissions: these seconds, rounded up to whole ones. */
 static int exs_tcp_defer_accept(int seconds)
 {
 	int step = TCP_TIMEOUT_INIT / HZ, period = step, n;
@@ -136,7 +137,7 @@ static int exs_tcp_check(const struct sock *sk, unsigned int i, int value)
 	return o->states && !(o->states & BIT(state)) ? -EINVAL : 0;
 }
 
-/* A value that may be set, as it is stored. */
+/* The value as it is stored, if it may be set. */
 static int exs_tcp_fit(const struct sock *sk, unsigned int i, int value)
 {
 	switch (i) {
@@ -179,7 +180,7 @@ int exs_tcp_set(struct exs_sock *xs, int name, sockptr_t val, unsigned int len)
 	return 0;
 }
 
-/* What an option says that nobody has set. */
+/* The value of an option that was not set. */
 static int exs_tcp_default(const struct sock *sk, unsigned int i)
 {
 	const struct netns_ipv4 *tcp = &sock_net(sk)->ipv4;
@@ -266,7 +267,7 @@ void exs_tcp_info(struct exs_sock *xs, struct tcp_info *info)
 	info->tcpi_state = READ_ONCE(xs->sk.sk_state);
 	if (conn)
 		exs_tcp_info_conn(conn, info);
-	/* As TCP has it: connections that nobody accepted yet, and how many there may be. */
+	/* As with TCP: the number of connections that were not accepted yet, and the limit. */
 	if (info->tcpi_state != TCP_LISTEN)
 		return;
 	info->tcpi_unacked = exs_listen_ready(exs_sock_listen(xs));

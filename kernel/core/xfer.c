@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The bytes of a transfer: what is copied into its pages and out of them.
+ * The bytes of a transfer: copies into its pages and out of them.
  *
- * Most such copies are short, so they do without what iov_iter's have to consider:
- * other kinds of memory, faults, and whose bytes these are. Only a receive of messages
- * in too many scraps, which the transport has copied, is an ITER_KVEC.
+ * Most such copies are short, so they avoid the general cases of iov_iter: other kinds of
+ * memory, faults, user memory. Only when the transport has copied a receive of messages in
+ * too many pieces is it an ITER_KVEC.
  */
 #include <linux/bvec.h>
 
 #include "conn.h"
 
-/* @len bytes at @off begin in *@bvec, at *@at. Return: whether they are there. */
+/* The @len bytes at @off begin in *@bvec, at *@at. Return: whether they exist. */
 static inline bool exs_xfer_seek(const struct exs_xfer *x, u64 off, u32 len,
 				 const struct bio_vec **bvec, struct bvec_iter *at)
 {
@@ -26,7 +26,7 @@ static inline bool exs_xfer_seek(const struct exs_xfer *x, u64 off, u32 len,
 	return bvec_iter_advance(iter.bvec, at, iter.iov_offset);
 }
 
-/* Likewise into memory that the transport put in place of it. */
+/* The same for memory that the transport uses instead. */
 static void exs_xfer_put_elsewhere(const struct exs_xfer *x, u64 off, const void *data,
 				   u32 len)
 {

@@ -7,25 +7,27 @@
  *    nothing; the transfer's credit is spent when it begins.
  * 2. A credit is owed to the peer once the receive is posted again. That never
  *    waits for the application, so credits say nothing about its pace.
- * 3. Every SEND but WRITTEN carries all credits that are owed, and so does every
- *    immediate, WRITTEN's too, that has room for them.
- * 4. Data must leave two credits, control one. Only an explicit CREDIT may use
- *    the last: with it the peer always learns of the credits that it owns.
- * 5. CREDIT is sent when half of our receives are owed, but no less than two:
- *    a CREDIT costs one itself, and at one owed two idle peers would exchange
- *    them for ever.
+ * 3. Every SEND except WRITTEN carries all owed credits. So does every immediate that has
+ *    room for them, including WRITTEN's.
+ * 4. Data must leave two credits, control one. Only an explicit CREDIT may use the last. So
+ *    the peer always learns of the credits that it has.
+ * 5. CREDIT is sent when half of our receives are owed, but at least two: a CREDIT itself
+ *    costs one, and at one owed two idle peers would exchange CREDITs for ever.
  * 6. A peer that sends without a credit, or returns more than we spent, breaks
  *    the rules.
- * 7. Credits come back in the order of the messages. So who has FIN's back knows
- *    that all arrived. Where a transport does not tell (config.confirm), a CREDIT
- *    is sent when every receive is posted again after FIN came; once, or two that
- *    have both sent FIN would exchange them for ever.
- * 8. A CREDIT may say that there are more receives from now on: then they are
- *    posted, and the peer has as many credits more. Or fewer: but only credits that
- *    are owed can be kept back, as the peer may be spending the others; they count
- *    as returned.
+ * 7. Credits come back in the order of the messages. So when FIN's credit is back,
+ *    everything has arrived. Where a transport does not report arrival (config.confirm), a
+ *    CREDIT is sent when every receive is posted again after FIN came. It is sent once, or
+ *    two sides that have both sent FIN would exchange CREDITs for ever.
+ * 8. A CREDIT may announce more receives: they are posted, and the peer has that many more
+ *    credits. Or fewer: only owed credits can be withheld, as the peer may be spending the
+ *    others. Withheld credits count as returned.
+ * 9. A side reports too few credits if it has two left, so that no data can go, and has
+ *    something to send or, before FIN has come, to advertise. It reports this in a CREDIT,
+ *    once for each number of credits (EXS_WIRE_F_ASK). Only the sender can know: the receiver
+ *    sees the same however long the credits take. The receiver may post more, or not.
  *
- * What every message goes through stands in private.h, to be inlined.
+ * The short functions that every message goes through are in private.h, to be inlined.
  */
 #include "private.h"
 
@@ -38,7 +40,7 @@ void exs_credit_init(struct exs_engine *e)
 	e->credits.have = e->credits.peer_total;
 }
 
-/* FIN is on its way, and paid for: rule 7. */
+/* FIN is posted and has its credit: rule 7. */
 void exs_credit_await_fin(struct exs_engine *e)
 {
 	e->credits.fin_left = e->credits.peer_total - e->credits.have;
@@ -76,18 +78,7 @@ void exs_engine_resize(struct exs_engine *e, u32 n)
 	e->credits.wanted = min_t(u32, n, EXS_WIRE_CREDITS_MAX);
 }
 
-/* Rule 8: worth a CREDIT of its own. */
-bool exs_credit_resize_due(const struct exs_engine *e)
-{
-	const struct exs_credits *c = &e->credits;
-
-	if (c->wanted == c->total || !exs_credit_for_control(e))
-		return false;
-	return c->wanted > c->total || c->owed >= c->total - c->wanted ||
-	       !exs_rule(SHRINK_OWED);
-}
-
-/* Rule 8: a CREDIT goes. Return: what it says of it. */
+/* Rule 8: a CREDIT is sent. Return: the total to announce in it. */
 u32 exs_credit_resize(struct exs_engine *e)
 {
 	struct exs_credits *c = &e->credits;
@@ -106,7 +97,7 @@ u32 exs_credit_resize(struct exs_engine *e)
 	return kept || !exs_rule(SHRINK_OWED) ? c->total : 0;
 }
 
-/* Rule 8: the peer says so. */
+/* Rule 8: the peer announces a total. */
 int exs_credit_resized(struct exs_engine *e, u32 n)
 {
 	struct exs_credits *c = &e->credits;
@@ -124,6 +115,36 @@ int exs_credit_resized(struct exs_engine *e, u32 n)
 		return -EPROTO;
 	c->peer_total = n;
 	c->fin_left -= min(kept, c->fin_left);
+	return 0;
+}
+
+/* Rule 9: whether to send a CREDIT for this alone. */
+bool exs_credit_ask_due(const struct exs_engine *e)
+{
+	const struct exs_credits *c = &e->credits;
+
+	if (c->have != EXS_RESERVE_DATA || !exs_engine_has(e, EXS_WIRE_F_ASK) ||
+	    (c->asked == c->peer_total && exs_rule(ASK_ONCE)))
+		return false;
+	return exs_snd_next(e) || (!e->fin_rcvd && exs_rcv_next_advert(e));
+}
+
+/* Rule 9: a CREDIT is sent. Return: the number that is too low. */
+u32 exs_credit_ask(struct exs_engine *e)
+{
+	if (!exs_credit_ask_due(e))
+		return 0;
+	e->credits.asked = e->credits.peer_total;
+	return e->credits.asked;
+}
+
+/* Rule 9: the peer reports that @n are too few; the number may be out of date. */
+int exs_credit_asked(struct exs_engine *e, u32 n)
+{
+	if (!exs_engine_has(e, EXS_WIRE_F_ASK) || n > EXS_WIRE_CREDITS_MAX)
+		return -EPROTO;
+	if (n == e->credits.total && e->credits.wanted == n)
+		e->credits_wanted = true;
 	return 0;
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The engine's public face: what does not depend on the socket type, and the
- * order in which things are transmitted.
+ * The engine's public interface: what does not depend on the socket type, and the order of
+ * transmission.
  */
 #include "private.h"
 
@@ -13,11 +13,17 @@ void exs_engine_init(struct exs_engine *e, const struct exs_engine_config *confi
 	e->ops = stream ? &exs_stream_ops : &exs_message_ops;
 	e->config = *config;
 	exs_engine_tune(e, config->eager_max, EXS_ADVERTS_MAX);
-	e->space = stream ? 0 : config->peer.eager_space;
+	if (stream && !exs_engine_has(e, EXS_WIRE_F_STREAM_EAGER)) {
+		e->config.ours.eager_space = 0;
+		e->config.peer.eager_space = 0;
+	}
+	e->space = e->config.peer.eager_space;
+	e->eager_room = e->config.ours.eager_space;
 	e->held.limit = min_t(u16, config->ours.max_adverts, EXS_ADVERTS_MAX);
 	e->held.seg_limit = min_t(u16, config->ours.max_segs, EXS_HELD_SEGS_MAX);
 	INIT_LIST_HEAD(&e->sends);
 	INIT_LIST_HEAD(&e->receives);
+	INIT_LIST_HEAD(&e->arrived);
 	INIT_LIST_HEAD(&e->done_rcv);
 	INIT_LIST_HEAD(&e->done_snd);
 	exs_credit_init(e);
@@ -35,7 +41,7 @@ static bool is_stream(const struct exs_engine *e)
 	return e->ops == &exs_stream_ops;
 }
 
-/* Count that something begins to wait; for "return exs_stalled()". */
+/* Count the beginning of a stall; for "return exs_stalled()". */
 bool exs_stalled(bool *stalled, u64 *count)
 {
 	if (!*stalled)
@@ -53,7 +59,7 @@ void exs_snd_end(struct exs_engine *e, struct exs_snd *snd, int err)
 	list_move_tail(&snd->node, &e->done_snd);
 }
 
-/* Why this send ends before it begins, if it does. */
+/* The error of a send that ends before it begins, or 0. */
 static int snd_refused(const struct exs_engine *e, const struct exs_snd *snd)
 {
 	if (e->err)
@@ -118,6 +124,7 @@ void exs_engine_recv(struct exs_engine *e, struct exs_rcv *rcv)
 	rcv->filled = 0;
 	rcv->base = 0;
 	rcv->window = 0;
+	rcv->in_ring.space = 0;
 	rcv->err = 0;
 	rcv->flags &= EXS_RCV_WAITALL | EXS_RCV_DIRECT | EXS_RCV_READER;
 	list_add_tail(&rcv->node, &e->receives);
@@ -129,6 +136,45 @@ void exs_engine_recv(struct exs_engine *e, struct exs_rcv *rcv)
 void exs_engine_remove_reader(struct exs_engine *e, struct exs_rcv *rcv)
 {
 	list_del_init(&rcv->node);
+}
+
+/* ---- the ring ---- */
+
+void exs_engine_ring_ready(struct exs_engine *e, u32 size)
+{
+	e->ring = min(size, EXS_WIRE_RING_MAX);
+	e->ring_wanted = false;
+	e->ring_due = e->ring_asked;
+}
+
+void exs_engine_ring_refused(struct exs_engine *e)
+{
+	e->ring_wanted = false;
+}
+
+bool exs_tx_ring(struct exs_engine *e, struct exs_tx *tx)
+{
+	if (e->fin_rcvd)
+		return false;
+	e->ring_due = false;
+	e->ring_told = true;
+	exs_tx_message(e, tx, EXS_MSG_RING);
+	tx->kind = EXS_TX_RING;
+	tx->msg.b = e->ring;
+	return true;
+}
+
+exs_hot
+bool exs_engine_next_copy(struct exs_engine *e, struct exs_copy *copy)
+{
+	return e->ops->next_copy(e, copy);
+}
+
+exs_hot
+void exs_engine_copied(struct exs_engine *e, const struct exs_copy *copy)
+{
+	e->ops->copied(e, copy);
+	e->ops->settle(e);
 }
 
 /* ---- ends ---- */
@@ -163,7 +209,7 @@ void exs_engine_fail(struct exs_engine *e, int err)
 
 /* ---- transmission ---- */
 
-/* Make @tx a SEND with every credit that is owed; costs one. True, always. */
+/* Make @tx a SEND with every owed credit; costs one credit. Always true. */
 exs_hot
 bool exs_tx_message(struct exs_engine *e, struct exs_tx *tx, u8 type)
 {
@@ -207,18 +253,20 @@ static bool tx_answer(struct exs_engine *e, struct exs_tx *tx)
 
 static bool tx_credit(struct exs_engine *e, struct exs_tx *tx)
 {
-	u32 total;
+	u32 total, few;
 
-	if (!exs_credit_due(e) && !exs_credit_resize_due(e))
+	if (!exs_credit_due(e) && !exs_credit_resize_due(e) && !exs_credit_ask_due(e))
 		return false;
 	e->stats.credits_sent++;
 	total = exs_credit_resize(e);
+	few = exs_credit_ask(e);
 	exs_tx_message(e, tx, EXS_MSG_CREDIT);
 	tx->msg.a = total;
+	tx->msg.b = few;
 	return true;
 }
 
-/* It is wanted: the last thing of all to be sent, but for what the receiver in us says. */
+/* FIN is requested. It is sent last, except for what our receiver still has to say. */
 bool exs_tx_fin(struct exs_engine *e, struct exs_tx *tx)
 {
 	if (e->fin_sent)
@@ -256,7 +304,9 @@ bool exs_engine_next_tx(struct exs_engine *e, u32 max, struct exs_tx *tx)
 int exs_rx_credit(struct exs_engine *e, const struct exs_msg *msg,
 		  struct exs_rcv **rcv)
 {
-	return msg->a ? exs_credit_resized(e, msg->a) : 0;
+	int err = msg->a ? exs_credit_resized(e, msg->a) : 0;
+
+	return err || !msg->b ? err : exs_credit_asked(e, msg->b);
 }
 
 exs_hot
@@ -289,6 +339,7 @@ int exs_engine_rx_msg(struct exs_engine *e, const struct exs_msg *msg,
 	int err;
 
 	*rcv = NULL;
+	e->kept.space = 0;
 	if (e->err)
 		return e->err;
 	err = exs_credit_arrived(e);
@@ -304,6 +355,7 @@ int exs_engine_rx_imm(struct exs_engine *e, u32 imm)
 {
 	int err;
 
+	e->kept.space = 0;
 	if (e->err)
 		return e->err;
 	err = exs_credit_arrived(e);
@@ -318,13 +370,15 @@ int exs_engine_rx_imm(struct exs_engine *e, u32 imm)
 
 bool exs_engine_eof(const struct exs_engine *e)
 {
-	return e->fin_rcvd && !e->used;
+	return e->fin_rcvd && !e->used && !e->ring_used;
 }
 
 u32 exs_engine_readable(const struct exs_engine *e)
 {
-	if (e->used || is_stream(e))
-		return e->used;
+	u32 n = e->used + e->ring_used;
+
+	if (n || is_stream(e))
+		return n;
 	return e->announced ? e->announced_len : 0;
 }
 
@@ -332,5 +386,6 @@ bool exs_engine_enough(const struct exs_engine *e, u32 lowat)
 {
 	u32 n = exs_engine_readable(e);
 
-	return n && (!is_stream(e) || n >= min(lowat, e->ring / 2));
+	/* Before there is a ring the peer asks for one when it needs more space. */
+	return n && (!is_stream(e) || n >= (e->ring ? min(lowat, e->ring / 2) : lowat));
 }

@@ -13,10 +13,19 @@
  * It never allocates, sleeps, or calls out. All calls for one engine are
  * serialised by the owner (struct exs_conn: its spinlock).
  *
- * stream.c holds the rules of byte streams, message.c those of messages,
- * credit.c those of credits. held.c is what both know about the peer's adverts
- * and transfers into them, receive.c about our own receives and adverts.
- * engine.c is the public face.
+ * In the order in which to read them:
+ *
+ *   wire.h, wire.c	the messages, as bytes
+ *   engine.h, engine.c	the public face
+ *   private.h		what the files below share; short functions, to be inlined
+ *   credit.c		the rules of credits
+ *   receive.c		our own receives, and their adverts
+ *   held.c		the peer's adverts, and transfers into them
+ *   stream.c		the rules of byte streams
+ *   policy.c		what a stream does where its rules leave it the choice
+ *   message.c		the rules of messages
+ *   message_ring.c	the rules of messages in a ring
+ *   env.h		what the folder needs from the kernel, or from tests/proto
  */
 #ifndef EXS_PROTO_ENGINE_H
 #define EXS_PROTO_ENGINE_H
@@ -31,13 +40,29 @@
 #define EXS_RCV_WAITALL		0x01	/* ends only when full, at EOF, on error */
 #define EXS_RCV_DIRECT		0x02	/* may be advertised                     */
 #define EXS_RCV_READER		0x04	/* a plain recv(): holds a place in the
-					 * order, copies the bytes itself        */
+					 * order, copies the bytes itself
+					 */
 #define EXS_RCV_ADVERTISED	0x10	/* the peer may write into it            */
 #define EXS_RCV_CANCEL		0x20	/* waits for the answer to a revoke      */
 #define EXS_RCV_COPYING		0x40	/* exs_engine_next_copy() named it       */
 #define EXS_RCV_TRUNCATED	0x80	/* the message was longer                */
 #define EXS_RCV_EOF		0x100	/* ended by FIN                          */
 #define EXS_RCV_ENDED		0x200	/* on the done list, or taken from it    */
+#define EXS_RCV_ARRIVED		0x400	/* has its message; ends behind those
+					 * that are copied from the ring
+					 */
+
+/**
+ * struct exs_in_ring - a message in the ring
+ * @off: offset in the ring; the message does not wrap
+ * @len: bytes, at least 1
+ * @space: bytes of the ring that it takes, including those skipped before it
+ */
+struct exs_in_ring {
+	u32 off;
+	u32 len;
+	u32 space;
+};
 
 /**
  * struct exs_rcv - a receive
@@ -46,16 +71,17 @@
  * @filled: bytes there
  * @window: bytes of it that the present advert covers, from @base
  * @base: @filled when the present advert was made
- * @max_window: most bytes that one advert can cover (the owner's, from the
- *	memory keys that it holds for this receive); seqpacket: all of @len, a
- *	message goes into one advert
- * @max_segs: most segments that one advert can need (the owner's); 1 to
+ * @in_ring: seqpacket: the message that it will get; none if @in_ring.space is 0
+ * @max_window: most bytes that one advert can cover, set by the owner from the memory keys
+ *	of this receive; seqpacket: all of @len, as a message goes into one advert
+ * @max_segs: most segments that one advert can need, set by the owner; 1 to
  *	EXS_WIRE_SEGS_MAX, or it is not advertised
  * @flags: EXS_RCV_*
  * @err: 0 or a negative errno, set when it ends
  */
 struct exs_rcv {
 	struct list_head node;
+	struct exs_in_ring in_ring;
 	u64 len;
 	u64 filled;
 	u64 base;
@@ -74,8 +100,8 @@ struct exs_rcv {
  *	0: as many as exs_engine_next_tx() is asked for
  * @taken: bytes handed to transmission, or committed to it
  * @err: 0 or a negative errno, set when it ends without having been sent whole
- * @gate: it has no bytes and is not sent: it keeps a place in the order for sends
- *	that are not there yet, and holds up those behind it. Cleared as it ends.
+ * @gate: it has no bytes and is not sent. It keeps a place in the order for sends that come
+ *	later, and holds up the sends behind it. Cleared when it ends.
  */
 struct exs_snd {
 	struct list_head node;
@@ -103,12 +129,12 @@ enum exs_tx_kind {
  * @len: bytes
  * @imm: WRITE: the immediate, valid when @last
  * @last: WRITE: end of a transfer, send the immediate
- * @invalidate: WRITE, when @last: as a WRITTEN, with invalidate of @key
- * @key: the advert's
+ * @invalidate: WRITE, when @last: to be sent as a WRITTEN, with invalidate of @key
+ * @key: the advert's key
  * @snd_done: the last byte of @snd goes with this; when it is complete so is @snd
  * @nsegs: WRITE: pieces of remote memory, in order, together @len bytes
- * @msg: all but WRITE: the message, but for the segments that the owner fills in
- * @segs: WRITE: where to
+ * @msg: all but WRITE: the message; the owner fills in the segments
+ * @segs: WRITE: remote memory
  */
 struct exs_tx {
 	enum exs_tx_kind kind;
@@ -128,11 +154,15 @@ struct exs_tx {
 	};
 };
 
+/* Set in an offset into a stream's eager memory, clear in one into the ring. */
+#define EXS_OFF_EAGER	0x80000000u
+
 /**
  * struct exs_copy - bytes to copy from the ring into a receive
  * @rcv: the receive; stays until exs_engine_copied()
  * @rcv_off: where in it
- * @ring_off: where in the ring; the piece does not wrap
+ * @ring_off: where in the ring; the piece does not wrap; with EXS_OFF_EAGER: in the eager
+ *	memory
  * @len: bytes
  */
 struct exs_copy {
@@ -163,15 +193,15 @@ struct exs_held_queue {
 
 /*
  * A transfer under way: decided, counted, paid for; handed out in pieces.
- * It has its own list of where to, for the peer may take the advert back.
+ * It has its own list of segments, because the peer may take the advert back.
  */
 struct exs_write {
 	struct exs_snd *snd;	/* NULL: none under way                     */
 	u64 offset;		/* of the transfer within snd               */
 	u32 len, done;
 	u32 imm;
-	bool cancelled;		/* snd ends once the last piece is out      */
-	bool invalidate;	/* the advert is used up: its key may go    */
+	bool cancelled;		/* snd ends after its last piece            */
+	bool invalidate;	/* the advert is used up: invalidate its key */
 	u32 key;
 	u32 nsegs;
 	struct exs_seg segs[EXS_WIRE_SEGS_MAX];
@@ -179,18 +209,19 @@ struct exs_write {
 
 struct exs_credits {
 	u16 have;	/* messages that the peer can still take       */
-	u16 owed;	/* receives reposted, not yet told             */
+	u16 owed;	/* receives reposted, not yet announced        */
 	u16 granted;	/* messages that the peer may still send us    */
-	u16 total;	/* N of our own receive queue, as told         */
-	u16 wanted;	/* ... and to be told                          */
+	u16 total;	/* receives that the peer knows of             */
+	u16 wanted;	/* receives to announce                        */
 	u16 peer_total;
-	u16 fin_left;	/* to come back until FIN's own has            */
-	bool greet;	/* send a CREDIT though none is due            */
-	bool fin_told;	/* ... and was set for FIN's                   */
+	u16 fin_left;	/* credits that return before FIN's does       */
+	u16 asked;	/* number last reported as too few             */
+	bool greet;	/* send a CREDIT even if none is due           */
+	bool fin_told;	/* sent because of FIN                         */
 	bool stalled;	/* data waits for a credit (stats)             */
 };
 
-/* Decisions, counted: what tests and exs-stat look at. */
+/* Counted decisions, for tests and exs-stat. */
 struct exs_engine_stats {
 	u64 direct_bytes, indirect_bytes, eager_bytes;	/* sent     */
 	u64 received_bytes;
@@ -206,21 +237,25 @@ struct exs_engine_stats {
 
 /**
  * struct exs_engine_config - limits, fixed when the connection is made
- * @ours: what our hello said; its socket type decides
- * @peer: what the peer's hello said (checked by exs_wire_get_hello())
+ * @ours: our hello; its socket type decides
+ * @peer: the peer's hello, checked by exs_wire_get_hello()
  * @eager_max: largest message sent eagerly, at most EXS_WIRE_DATA_MAX; see also
  *	exs_engine_tune()
- * @confirm: both sides tell when FIN has arrived, as their transport does not; see
+ * @ring_max: seqpacket: the largest message that goes into a ring; 0: none does
+ * @ring_overhead: bytes of ring that a message costs beyond its length; bounds their number
+ * @confirm: both sides confirm that FIN has arrived, because their transport does not; see
  *	exs_engine_confirmed()
  */
 struct exs_engine_config {
 	struct exs_hello ours;
 	struct exs_hello peer;
 	u32 eager_max;
+	u32 ring_max;
+	u32 ring_overhead;
 	bool confirm;
 };
 
-/* What one way, direct or through the ring, has cost of late. */
+/* What one way, direct or through the ring, has cost recently. */
 struct exs_way {
 	u64 ns;		/* while sends were outstanding */
 	u64 bytes;
@@ -230,29 +265,29 @@ struct exs_way {
 struct exs_policy {
 	u64 now;
 	u64 outstanding;	/* bytes                                     */
-	bool busy;		/* ... or there was some to send             */
+	bool busy;		/* or there was something to send            */
 	/* sender */
 	bool waits;		/* in a direct phase, or has waited          */
 	bool asking;		/* in an indirect one                        */
-	bool asked_for;		/* the direct phase was                      */
+	bool asked_for;		/* the direct phase was requested            */
 	u8 rest_exp, explore_exp, patience_exp;
-	struct exs_way direct;	/* in this direct phase, or the last         */
+	struct exs_way direct;	/* this direct phase, or the last            */
 	struct exs_way ring;
 	u64 wait_until;
 	u64 phase_at;		/* its beginning                             */
 	u64 explore_at;
-	u64 waited;		/* in it                                     */
+	u64 waited;		/* time waited in the phase                  */
 	u64 in_phase;		/* bytes, in this phase                      */
-	u64 asked_at, took;	/* the last question                         */
-	u64 round_trip;		/* the shortest that any took                */
+	u64 asked_at, took;	/* the last request for an advert            */
+	u64 round_trip;		/* the shortest of those                     */
 	u64 ask_at;		/* earliest next one                         */
 	/* receiver */
-	bool more;		/* will follow at once                       */
+	bool more;		/* more follows at once                      */
 	u32 used;		/* adverts, in this phase                    */
-	u16 guess_after;	/* so many transfers through the ring        */
+	u16 guess_after;	/* guess after that many ring transfers      */
 	u8 guess_exp;
-	u8 eager_row;		/* messages that came so, one after another  */
-	u8 choice;		/* the model's, EXS_CHOICE_*                 */
+	u8 eager_row;		/* eager messages in a row                   */
+	u8 choice;		/* set by the model: EXS_CHOICE_*            */
 };
 
 struct exs_engine;
@@ -263,24 +298,30 @@ struct exs_engine_ops;
 /**
  * struct exs_engine - see the top of this file
  * @stats: decisions, counted
- * @ring_wanted: stream: the peer waits for a ring; make one and call
- *	exs_engine_ring_ready()
- * @receives: not ended, oldest first; the advertised ones a prefix
+ * @ring_wanted: the peer can use a ring: make one and call exs_engine_ring_ready(); or,
+ *	seqpacket, exs_engine_ring_refused()
+ * @credits_wanted: the peer can use more credits. The owner may post more receives and call
+ *	exs_engine_resize(). It clears this.
+ * @receives: those that have not ended, oldest first; the advertised ones are a prefix
  * @fin_wanted: exs_engine_shutdown() was called
- * @fin_rcvd: the peer will send no more
+ * @fin_rcvd: the peer will send nothing more
  * @announced: seqpacket: the next message is a large one that waits for a receive
  * @announced_len: its length
+ * @kept: seqpacket: the message that has just come into the ring without a receive; none if
+ *	its space is 0
  *
- * For the owner these are to read; the rest is private to proto/.
+ * The owner may read these. The rest is private to proto/.
  */
 struct exs_engine {
 	struct exs_engine_stats stats;
 	bool ring_wanted;
+	bool credits_wanted;
 	struct list_head receives;
 	bool fin_wanted;
 	bool fin_rcvd;
 	bool announced;
 	u32 announced_len;
+	struct exs_in_ring kept;
 
 	/* private: */
 	const struct exs_engine_ops *ops;
@@ -296,9 +337,14 @@ struct exs_engine {
 	u32 ps;			/* phase                                     */
 	u32 sp;			/* next position, or message number          */
 	u32 space;		/* F: free bytes in the peer's ring, or
-				 * eager space                               */
+				 * eager space
+				 */
 	u32 peer_ring;		/* R of the peer, 0: not described           */
 	u32 ring_pos;		/* next offset in the peer's ring            */
+	u32 ring_space;		/* seqpacket: free bytes there               */
+	u32 eager_lost;		/* stream: eager bytes that were not returned
+				 * when the ring was described
+				 */
 	u32 ring_nsegs;
 	struct exs_seg ring_segs[EXS_WIRE_SEGS_MAX];
 	struct exs_held_queue held;
@@ -310,7 +356,8 @@ struct exs_engine {
 	bool answer_due;
 	u32 answer_phase;
 	u32 request_len;	/* seqpacket: as announced for message sp,
-				 * 0: not                                    */
+				 * 0: not
+				 */
 
 	/* receiver */
 	u32 pr;			/* phase                                     */
@@ -319,14 +366,25 @@ struct exs_engine {
 	u32 used;		/* B: bytes in the ring, or eager space used */
 	u32 freed;		/* U: freed, not returned                    */
 	u32 read_pos;		/* next offset in our ring                   */
-	u32 adverts_max;	/* of ours, at one time                      */
+	u32 eager_room;		/* stream: eager bytes that may come         */
+	u32 eager_used;		/* eager bytes of those in @used             */
+	u32 eager_pos;		/* where they begin                          */
+	bool ring_told;		/* ours was described                        */
+	bool ring_begun;	/* stream: the peer has begun to use it      */
+	u32 ring_end;		/* seqpacket: place of the next message      */
+	u32 ring_used;		/* bytes not read                            */
+	u32 ring_held;		/* bytes read, held for other readers        */
+	u32 ring_freed;		/* bytes freed, not returned                 */
+	u32 readers;		/* messages in it that are being read        */
+	struct list_head arrived; /* seqpacket: receives with their messages */
+	u32 adverts_max;	/* most of ours at one time                  */
 	u32 adverts_out, segs_out;
-	u32 cancels;		/* advertised receives to be taken back      */
+	u32 cancels;		/* cancelled receives that are advertised    */
 	u32 revoke_phase;
 	bool revoke_out;
-	bool ring_asked;	/* the peer did                              */
-	bool advert_asked;	/* the peer did, and waits                   */
-	bool ring_due;		/* ours is to be described                   */
+	bool ring_asked;	/* the peer asked for one                    */
+	bool advert_asked;	/* the peer asked for one, and waits         */
+	bool ring_due;		/* ours has to be described                  */
 };
 
 /**
@@ -339,10 +397,10 @@ void exs_engine_init(struct exs_engine *e, const struct exs_engine_config *confi
 /**
  * exs_engine_tune() - change what may change at any time
  * @e: the engine
- * @eager_max: largest message sent eagerly, at most EXS_WIRE_DATA_MAX; counts for
- *	those that are not yet on their way, announced or not
- * @adverts_max: most adverts of ours at one time, at least 1, and no more than
- *	the peer can hold; those that are out stay
+ * @eager_max: largest message sent eagerly, at most EXS_WIRE_DATA_MAX; applies to those
+ *	that are not yet on their way, announced or not
+ * @adverts_max: most adverts of ours at one time, at least 1, and no more than the peer can
+ *	hold; existing ones stay
  */
 void exs_engine_tune(struct exs_engine *e, u32 eager_max, u32 adverts_max);
 
@@ -350,8 +408,8 @@ void exs_engine_tune(struct exs_engine *e, u32 eager_max, u32 adverts_max);
  * exs_engine_send() - queue a send behind those before it
  * @e: the engine
  * @snd: @len and @max_piece, or @gate, set, the rest zero; the engine's until
- *	exs_engine_next_done(), or until a tx with @snd_done is complete (which of the two: exactly one).
- *	After exs_engine_shutdown() it is done at once with -EPIPE.
+ *	exs_engine_next_done(), or until a tx with @snd_done is complete (which of the two:
+ *	exactly one). After exs_engine_shutdown() it is done at once with -EPIPE.
  */
 void exs_engine_send(struct exs_engine *e, struct exs_snd *snd);
 
@@ -365,8 +423,8 @@ void exs_engine_send(struct exs_engine *e, struct exs_snd *snd);
 void exs_engine_send_before(struct exs_engine *e, struct exs_snd *snd,
 			    struct exs_snd *gate);
 
-/* exs_engine_open() - nothing more comes before @gate, which has not ended: it
- * is on the done list, without an error
+/* exs_engine_open() - nothing more comes before @gate, which has not ended: it goes on the
+ * done list, without an error
  */
 void exs_engine_open(struct exs_engine *e, struct exs_snd *gate);
 
@@ -379,6 +437,14 @@ void exs_engine_open(struct exs_engine *e, struct exs_snd *gate);
  *	unread eager message, which would be older than any that it can get.
  */
 void exs_engine_recv(struct exs_engine *e, struct exs_rcv *rcv);
+
+/**
+ * exs_engine_recv_kept() - seqpacket: a receive that a kept message was copied into
+ * @e: the engine
+ * @rcv: as for exs_engine_recv(), and @filled, @err. It ends with them, after those before
+ *	it, which may still be copied from the ring
+ */
+void exs_engine_recv_kept(struct exs_engine *e, struct exs_rcv *rcv);
 
 /**
  * exs_engine_cancel_snd() - take a send back if none of it was taken
@@ -416,11 +482,10 @@ bool exs_engine_cancel_rcvs(struct exs_engine *e, u32 n);
 void exs_engine_shutdown(struct exs_engine *e);
 
 /**
- * exs_engine_confirmed() - whether the peer has said that FIN, and so all, arrived
+ * exs_engine_confirmed() - whether the peer has confirmed FIN, and so everything before it
  * @e: the engine
  *
- * Return: true where nobody has to say that: without config.confirm it is the
- * transport that knows.
+ * Return: true without config.confirm: then the transport knows.
  */
 bool exs_engine_confirmed(const struct exs_engine *e);
 
@@ -442,10 +507,10 @@ void exs_engine_fail(struct exs_engine *e, int err);
  * exs_engine_settle() - end what FIN or the failure ends
  * @e: the engine
  *
- * Of either direction EXS_SETTLE_MAX at a time, so the owner calls this when it has
- * taken all that had ended.
+ * EXS_SETTLE_MAX of each direction at a time. So the owner calls this after it has taken
+ * everything that had ended.
  *
- * Return: whether more has.
+ * Return: whether more has ended.
  */
 bool exs_engine_settle(struct exs_engine *e);
 
@@ -459,8 +524,8 @@ bool exs_engine_settle(struct exs_engine *e);
  * connection reset. Priority: rest of a transfer begun, ANSWER, CREDIT, other
  * control, data.
  *
- * Return: whether there was something. Of @tx->msg and @tx the fields that
- * @tx->kind does not use are left as they were, but for counts, which are 0.
+ * Return: whether there was something. Fields of @tx->msg and @tx that @tx->kind does not
+ * use keep their values, except for counts, which are 0.
  */
 bool exs_engine_next_tx(struct exs_engine *e, u32 max, struct exs_tx *tx);
 
@@ -498,13 +563,27 @@ static inline struct exs_snd *exs_engine_next_snd_done(struct exs_engine *e)
  * @msg: from exs_wire_get_msg(). For EAGER data see @rcv.
  * @rcv: out: EAGER only: the receive that takes @msg->data (copy
  *	min(@msg->len, @rcv->len) bytes before the next call of the engine; it
- *	is on the done list), or NULL: keep the message (bounded by eager_space)
- *	and call exs_engine_unqueued() when it was read.
+ *	ends with them), or NULL: keep the message (bounded by eager_space)
+ *	and call exs_engine_unqueued() when it was read. Stream: always NULL; keep the
+ *	bytes from where exs_engine_eager_at() was before the call.
+ *
+ * A message that came into the ring (in here, if it was a WRITTEN), and that no receive
+ * took, is e->kept: keep its place (bounded by the ring), and see
+ * exs_engine_reading().
  *
  * Return: 0, or -EPROTO: the peer broke the rules, reset the connection.
  */
 int exs_engine_rx_msg(struct exs_engine *e, const struct exs_msg *msg,
 		      struct exs_rcv **rcv);
+
+/*
+ * Stream: where what comes eagerly is to be kept, in memory of our eager_space bytes, at
+ * whose end it wraps.
+ */
+static inline u32 exs_engine_eager_at(const struct exs_engine *e)
+{
+	return (e->eager_pos + e->eager_used) % max(e->config.ours.eager_space, 1u);
+}
 
 /** exs_engine_rx_imm() - an RDMA WRITE WITH IMMEDIATE arrived; as above */
 int exs_engine_rx_imm(struct exs_engine *e, u32 imm);
@@ -521,6 +600,18 @@ void exs_engine_reposted(struct exs_engine *e);
  * again; what may be left out of the queue is said by exs_engine_credits().
  */
 void exs_engine_resize(struct exs_engine *e, u32 n);
+
+/* Whether both sides offer @feature, EXS_WIRE_F_*. */
+static inline bool exs_engine_has(const struct exs_engine *e, u32 feature)
+{
+	return e->config.ours.features & e->config.peer.features & feature;
+}
+
+/* Whether a CREDIT could go now. */
+static inline bool exs_engine_may_greet(const struct exs_engine *e)
+{
+	return e->credits.have;
+}
 
 /* Receives that the peer has been told of: so many must be posted. */
 static inline u32 exs_engine_credits(const struct exs_engine *e)
@@ -568,6 +659,9 @@ u64 exs_engine_alarm(const struct exs_engine *e);
 /** exs_engine_ring_ready() - our ring of @size bytes exists; describe it */
 void exs_engine_ring_ready(struct exs_engine *e, u32 size);
 
+/** exs_engine_ring_refused() - seqpacket: there will be none; messages go without */
+void exs_engine_ring_refused(struct exs_engine *e);
+
 /**
  * exs_engine_peek() - stream: bytes that a plain recv() at the head may copy
  * @e: the engine
@@ -586,6 +680,22 @@ void exs_engine_consume(struct exs_engine *e, struct exs_rcv *rcv, u32 len);
 
 /** exs_engine_unqueued() - seqpacket: a kept message of @len bytes was read */
 void exs_engine_unqueued(struct exs_engine *e, u32 len);
+
+/**
+ * exs_engine_reading() - seqpacket: a thread begins to read a message in the ring
+ * @e: the engine
+ *
+ * Until exs_engine_read() nothing that is there now is written to. Any number may read at
+ * the same time, also the same message.
+ */
+void exs_engine_reading(struct exs_engine *e);
+
+/**
+ * exs_engine_read() - seqpacket: ... and has read it
+ * @e: the engine
+ * @space: what the message took of the ring; 0: it stays there
+ */
+void exs_engine_read(struct exs_engine *e, u32 space);
 
 /**
  * exs_engine_remove_reader() - a plain recv() leaves the order

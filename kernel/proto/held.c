@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The sending side's view of the peer's memory: adverts held, and transfers.
+ * The sender's record of the peer's memory: adverts held, and transfers.
  *
- * A transfer is one step of the protocol and one immediate at its end. It may
- * be too long for one work request, so it is decided here as a whole and
- * handed out in pieces; nothing else is transmitted between them.
+ * A transfer is one step of the protocol and one immediate at its end. It may be too long
+ * for one work request, so it is decided here as a whole and handed out in pieces. Nothing
+ * else is transmitted between them.
  */
 #include "private.h"
 
@@ -16,8 +16,8 @@ struct exs_seg_run {
 };
 
 /*
- * Write the pieces of @run that hold bytes @offset to @offset + @len to @out.
- * There are enough of them: every caller's length was checked against theirs.
+ * Write the pieces of @run that hold bytes @offset to @offset + @len to @out. There are
+ * enough pieces: every caller's length was checked against them.
  */
 exs_hot
 static u32 seg_slice(struct exs_seg *out, const struct exs_seg_run *run,
@@ -45,12 +45,7 @@ static u32 seg_slice(struct exs_seg *out, const struct exs_seg_run *run,
 	return n;
 }
 
-struct exs_held *exs_held_head(struct exs_engine *e)
-{
-	return e->held.count ? &e->held.adverts[e->held.first] : NULL;
-}
-
-/* Hold one more advert, or refuse a peer that sends more than we said we take. */
+/* Hold one more advert, or refuse a peer that sends more than our hello allows. */
 int exs_held_push(struct exs_engine *e, const struct exs_msg *msg)
 {
 	struct exs_held_queue *q = &e->held;
@@ -107,7 +102,7 @@ static void write_begin(struct exs_engine *e, struct exs_snd *snd, u32 len, u32 
 	exs_credit_spend(e);
 }
 
-/* Whether nothing more goes into @held, of which one key is all, and both sides can do it. */
+/* Whether @held is used up, has only one key, and both sides can invalidate it. */
 static bool may_invalidate(const struct exs_engine *e, const struct exs_held *held, u32 len)
 {
 	u32 features = e->config.ours.features & e->config.peer.features;
@@ -153,6 +148,25 @@ void exs_write_indirect(struct exs_engine *e, struct exs_snd *snd, u32 len, u32 
 	e->stats.indirect_writes++;
 }
 
+/* RING: where transfers through the ring go from now on. */
+int exs_ring_described(struct exs_engine *e, const struct exs_msg *msg)
+{
+	u64 len = 0;
+	u32 i;
+
+	if (e->peer_ring || !msg->b || msg->b > EXS_WIRE_RING_MAX)
+		return -EPROTO;
+	for (i = 0; i < msg->nsegs; i++)
+		len += msg->segs[i].len;
+	if (len != msg->b)
+		return -EPROTO;
+
+	memcpy(e->ring_segs, msg->segs, msg->nsegs * sizeof(*msg->segs));
+	e->ring_nsegs = msg->nsegs;
+	e->peer_ring = msg->b;
+	return 0;
+}
+
 /* The last piece is handed out. */
 static void write_end(struct exs_engine *e, struct exs_tx *tx)
 {
@@ -196,13 +210,4 @@ bool exs_write_next(struct exs_engine *e, u32 max, struct exs_tx *tx)
 	if (tx->last)
 		write_end(e, tx);
 	return true;
-}
-
-/* The peer returned @n bytes of its ring or eager space, of @limit at most. */
-int exs_space_returned(struct exs_engine *e, u32 n, u32 limit)
-{
-	if (n > limit - e->space)
-		return -EPROTO;
-	e->space += n;
-	return 0;
 }

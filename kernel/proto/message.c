@@ -2,10 +2,10 @@
 /*
  * Messages (SOCK_SEQPACKET): one send is one receive.
  *
- * Both sides count messages, and adverts name the message that they are for, so
- * there are no phases and nothing ever has to match: what was advertised for a
- * message that went another way is recognised by its number. tests/proto
- * explores these rules exhaustively, and finds what goes wrong without each.
+ * Both sides count messages, and each advert names its message. So there are no phases and
+ * nothing has to match: an advert for a message that went another way is recognised by its
+ * number. tests/proto explores these rules exhaustively, and finds what goes wrong without
+ * each.
  *
  *  1. Sender: number Sp of the next message, free eager space F, adverts held.
  *     Receiver: number Rp of the next message to arrive, eager space used B (by
@@ -13,23 +13,24 @@
  *     receives; the advertised ones are a prefix. Numbers begin at 0 and wrap at
  *     2^32. Receives are queued only while no message is kept, so receive i of
  *     the queue gets message Rp + i.
- *  2. ADVERT{number, segments, returned space}: for receive i the number Rp + i,
- *     in order, before FIN, and with no revoke due or out. Receives that ask for
- *     it (EXS_RCV_DIRECT) are advertised in advance, unless messages have been eager of
- *     late (policy.c); the head, if it is not, once its message is announced. The window
- *     is all of the receive; it may be empty.
- *  3. Sender on ADVERT: F += returned space. After FIN it is dropped, and if its
- *     number is before Sp. Else its number is Sp + (adverts held): they always
- *     are for Sp, Sp + 1, ... without a gap.
- *  4. EAGER{number, data}: at most eager_max bytes, and length + overhead <= F.
- *     Sp += 1, F -= length + overhead; an advert held for that number is dropped.
- *     The receiver gives it to the head, whose advert, if any, is void; without a
- *     receive the owner keeps it: B += length + overhead, until it is read.
- *  5. DIRECT(n): any other message, into the advert for it: n is its length, or
- *     all of an advert that is too short: then TRUNCATED(n), the rest is dropped.
+ *  2. ADVERT{number, segments, returned space}: for receive i the number Rp + i, in order,
+ *     before FIN, and only while no revoke is due or out. Receives with EXS_RCV_DIRECT are
+ *     advertised in advance, unless messages have been eager recently (policy.c). The head,
+ *     if not advertised, is once its message is announced. The window is all of the
+ *     receive; it may be empty.
+ *  3. Sender on ADVERT: F += returned space. The advert is dropped after FIN, or if its
+ *     number is before Sp. Otherwise its number is Sp + (adverts held): adverts are always
+ *     for Sp, Sp + 1, ... without a gap.
+ *  4. EAGER{number, data}: at most eager_max bytes, and length + overhead <= F. Sp += 1, F
+ *     -= length + overhead; an advert held for that number is dropped. The receiver gives
+ *     the message to the head, whose advert, if any, is void. Without a receive the owner
+ *     keeps it: B += length + overhead, until it is read.
+ *  5. DIRECT(n): any other message, but those of message_ring.c, into the advert for it:
+ *     n is its length, or all of an advert that is too short: then TRUNCATED(n), the rest
+ *     is dropped.
  *     A message that could be eager but for lack of space takes an advert too.
- *  6. REQUEST{number, length}: for message Sp, if it never fits eagerly and there
- *     is no advert for it; once. If its send is cancelled, the announcement is
+ *  6. REQUEST{number, length}: for message Sp, if it never fits eagerly, nor in the ring, and
+ *     there is no advert for it; once. If its send is cancelled, the announcement is
  *     replaced by one of the next message, or taken back with length 0. It ends
  *     with the arrival of that message.
  *  7. Eager space goes back with any advert, alone when half is freed, or when
@@ -41,7 +42,7 @@
  *     cancelled receives end, the numbers of the others shift, and they are
  *     advertised again. No advert goes out meanwhile, so none needs to be told
  *     from those before.
- *  9. FIN goes after the last message. Every receive ends with EOF, the
+ *  9. FIN goes after the last message. Every receive that has none ends with EOF, the
  *     announcement and any revoke are over, nothing is advertised or returned.
  */
 #include "private.h"
@@ -67,12 +68,21 @@ static bool message_is_eager(const struct exs_engine *e, const struct exs_snd *s
 }
 
 /* Message Sp is on its way. */
-static void message_commit(struct exs_engine *e, struct exs_snd *snd)
+void exs_message_commit(struct exs_engine *e, struct exs_snd *snd)
 {
 	snd->taken = snd->len;
 	list_del_init(&snd->node);
 	e->sp++;
 	e->request_len = 0;
+}
+
+/* Rule 4: its message goes another way. */
+static void message_drop_advert(struct exs_engine *e)
+{
+	if (!e->held.count || !exs_rule(EAGER_DROPS))
+		return;
+	e->stats.adverts_dropped++;
+	exs_held_pop(e);
 }
 
 /* Rule 4. */
@@ -87,14 +97,21 @@ static bool message_tx_eager(struct exs_engine *e, struct exs_snd *snd, struct e
 	tx->msg.b = snd->len;
 
 	e->space -= eager_cost(snd->len);
-	if (e->held.count && exs_rule(EAGER_DROPS)) {
-		e->stats.adverts_dropped++;
-		exs_held_pop(e);
-	}
+	message_drop_advert(e);
 	e->stats.eager_bytes += snd->len;
 	e->stats.eager_msgs++;
-	message_commit(e, snd);
+	exs_message_commit(e, snd);
 	return true;
+}
+
+/* Gives up the advert for it, as an eager one does. */
+static bool message_tx_indirect(struct exs_engine *e, struct exs_snd *snd, u32 max,
+				struct exs_tx *tx)
+{
+	message_drop_advert(e);
+	exs_message_into_ring(e, snd);
+	exs_message_commit(e, snd);
+	return exs_write_next(e, max, tx);
 }
 
 /* Rule 5. */
@@ -107,7 +124,7 @@ static bool message_tx_direct(struct exs_engine *e, struct exs_snd *snd, u32 max
 
 	exs_write_direct(e, snd, len, exs_imm(kind, len));
 	exs_held_pop(e);
-	message_commit(e, snd);
+	exs_message_commit(e, snd);
 	return exs_write_next(e, max, tx);
 }
 
@@ -115,25 +132,30 @@ exs_hot
 static bool message_data(struct exs_engine *e, u32 max, struct exs_tx *tx)
 {
 	struct exs_snd *snd = exs_snd_next(e);
-	bool eager;
+	bool eager, ring;
 
 	if (!snd)
 		return false;
 	eager = message_is_eager(e, snd);
-	if (!eager && !e->held.count)
+	ring = !eager && exs_message_ring_room(e, snd);
+	if (!eager && !ring && !e->held.count)
 		return exs_stalled(&e->space_stalled, &e->stats.ring_stalls);
 	e->space_stalled = false;
 	if (!exs_credit_for_data(e))
 		return false;
-	return eager ? message_tx_eager(e, snd, tx) : message_tx_direct(e, snd, max, tx);
+	if (eager)
+		return message_tx_eager(e, snd, tx);
+	return ring ? message_tx_indirect(e, snd, max, tx) : message_tx_direct(e, snd, max, tx);
 }
 
 /* Rule 6. */
 static bool message_tx_request(struct exs_engine *e, struct exs_tx *tx)
 {
 	struct exs_snd *snd = exs_snd_next(e);
-	u32 len = snd && !fits_eagerly(e, snd) ? snd->len : 0;
+	u32 len = 0;
 
+	if (snd && !fits_eagerly(e, snd) && !exs_message_fits_ring(e, snd))
+		len = snd->len;
 	if (len == e->request_len || (e->held.count && !e->request_len))
 		return false;
 	if (!exs_rule(REQUEST) || (e->request_len && !exs_rule(WITHDRAW)))
@@ -165,6 +187,8 @@ static int message_rx_advert(struct exs_engine *e, const struct exs_msg *msg,
 static int message_rx_space(struct exs_engine *e, const struct exs_msg *msg,
 			    struct exs_rcv **rcv)
 {
+	if (exs_message_ring_returned(e, msg->b))
+		return -EPROTO;
 	return exs_space_returned(e, msg->c, e->config.peer.eager_space);
 }
 
@@ -184,16 +208,23 @@ static int message_rx_revoke(struct exs_engine *e, const struct exs_msg *msg,
 /* ---- receiver ---- */
 
 /* Rule 7. */
-static bool message_tx_space(struct exs_engine *e, struct exs_tx *tx)
+static bool message_space_due(const struct exs_engine *e)
 {
 	u32 total = e->config.ours.eager_space;
 	bool flush = exs_rule(EAGER_FLUSH) && !e->used &&
 		     total - e->freed < EXS_WIRE_EAGER_MIN;
 
-	if (!e->freed || e->fin_rcvd || (e->freed <= total / 2 && !flush))
+	return e->freed && (e->freed > total / 2 || flush);
+}
+
+static bool message_tx_space(struct exs_engine *e, struct exs_tx *tx)
+{
+	if (e->fin_rcvd || !(message_space_due(e) || exs_message_ring_due(e)))
 		return false;
 	exs_tx_message(e, tx, EXS_MSG_SPACE);
+	tx->msg.b = e->ring_freed;
 	tx->msg.c = e->freed;
+	e->ring_freed = 0;
 	e->freed = 0;
 	return true;
 }
@@ -227,9 +258,8 @@ static bool message_tx_advert(struct exs_engine *e, struct exs_tx *tx)
 	return true;
 }
 
-/* Message Rp is there: the head gets it. */
-static void message_arrived(struct exs_engine *e, struct exs_rcv *rcv, u32 len,
-			    bool truncated)
+/* Message Rp is there: the head gets it, and ends with it in the order of the messages. */
+void exs_message_arrived(struct exs_engine *e, struct exs_rcv *rcv, u32 len, bool truncated)
 {
 	e->rp++;
 	if (exs_rule(ARRIVED))
@@ -239,7 +269,10 @@ static void message_arrived(struct exs_engine *e, struct exs_rcv *rcv, u32 len,
 	rcv->filled = len;
 	if (truncated)
 		rcv->flags |= EXS_RCV_TRUNCATED;
-	exs_rcv_end(e, rcv, 0);
+	exs_rcv_unadvertise(e, rcv);
+	rcv->flags |= EXS_RCV_ARRIVED;
+	list_move_tail(&rcv->node, &e->arrived);
+	exs_message_end_arrived(e);
 }
 
 /* Rule 5. */
@@ -248,6 +281,8 @@ static int message_rx_imm(struct exs_engine *e, u32 kind, u32 len)
 	struct exs_rcv *rcv = exs_rcv_head(e);
 	bool truncated = kind == EXS_IMM_TRUNCATED;
 
+	if (kind == EXS_IMM_INDIRECT)
+		return exs_message_rx_indirect(e, len);
 	if (kind != EXS_IMM_DIRECT && !truncated)
 		return -EPROTO;
 	if (e->fin_rcvd || !rcv || !(rcv->flags & EXS_RCV_ADVERTISED))
@@ -256,7 +291,8 @@ static int message_rx_imm(struct exs_engine *e, u32 kind, u32 len)
 		return -EPROTO;
 	e->stats.received_bytes += len;
 	exs_policy_message(e, false);
-	message_arrived(e, rcv, len, truncated);
+	exs_message_wants_ring(e, len);
+	exs_message_arrived(e, rcv, len, truncated);
 	return 0;
 }
 
@@ -268,7 +304,7 @@ static int message_rx_eager(struct exs_engine *e, const struct exs_msg *msg,
 	u32 cost = eager_cost(msg->len);
 	struct exs_rcv *head = exs_rcv_head(e);
 
-	if (e->fin_rcvd || msg->a != e->rp || msg->b != msg->len ||
+	if (e->fin_rcvd || msg->a != e->rp || msg->b != msg->len || msg->c ||
 	    msg->len > EXS_WIRE_DATA_MAX ||
 	    cost > e->config.ours.eager_space - e->used - e->freed)
 		return -EPROTO;
@@ -279,11 +315,11 @@ static int message_rx_eager(struct exs_engine *e, const struct exs_msg *msg,
 		if (!exs_rule(EAGER_VOIDS) && head->flags & EXS_RCV_ADVERTISED)
 			e->adverts_out++;	/* stays counted as out */
 		e->freed += cost;
-		message_arrived(e, head, min_t(u64, msg->len, head->len),
-				msg->len > head->len);
+		exs_message_arrived(e, head, min_t(u64, msg->len, head->len),
+				    msg->len > head->len);
 	} else {
 		e->used += cost;
-		message_arrived(e, NULL, 0, false);
+		exs_message_arrived(e, NULL, 0, false);
 	}
 	*rcv = head;
 	return 0;
@@ -312,6 +348,7 @@ static int message_rx_request(struct exs_engine *e, const struct exs_msg *msg,
 		return -EPROTO;
 	e->announced = msg->b;
 	e->announced_len = msg->b;
+	exs_message_wants_ring(e, msg->b);
 	return 0;
 }
 
@@ -322,6 +359,7 @@ static int message_rx_fin(struct exs_engine *e, const struct exs_msg *msg,
 	if (e->fin_rcvd)
 		return -EPROTO;
 	e->fin_rcvd = true;
+	e->ring_wanted = false;
 	e->announced = false;
 	if (exs_rule(FIN_ANSWERS))
 		e->revoke_out = false;
@@ -331,7 +369,7 @@ static int message_rx_fin(struct exs_engine *e, const struct exs_msg *msg,
 exs_hot
 static void message_settle(struct exs_engine *e)
 {
-	if (e->fin_rcvd || e->err)
+	if ((e->fin_rcvd || e->err) && (list_empty(&e->arrived) || !exs_rule(RING_FIRST)))
 		exs_rcv_end_all(e);
 }
 
@@ -346,7 +384,8 @@ void exs_engine_unqueued(struct exs_engine *e, u32 len)
 exs_hot
 static bool message_control(struct exs_engine *e, struct exs_tx *tx)
 {
-	return (e->cancels && exs_tx_revoke(e, tx)) || message_tx_space(e, tx) ||
+	return (e->cancels && exs_tx_revoke(e, tx)) || (e->ring_due && exs_tx_ring(e, tx)) ||
+	       message_tx_space(e, tx) ||
 	       message_tx_advert(e, tx) || message_tx_request(e, tx) ||
 	       (e->fin_wanted && exs_tx_fin(e, tx));
 }
@@ -357,6 +396,8 @@ const struct exs_engine_ops exs_message_ops = {
 	.rx_imm		= message_rx_imm,
 	.settle		= message_settle,
 	.advertisable	= message_advertisable,
+	.next_copy	= exs_message_next_copy,
+	.copied		= exs_message_copied,
 	.rx = {
 		[EXS_MSG_CREDIT]	= exs_rx_credit,
 		[EXS_MSG_ADVERT]	= message_rx_advert,
@@ -364,6 +405,7 @@ const struct exs_engine_ops exs_message_ops = {
 		[EXS_MSG_ANSWER]	= message_rx_answer,
 		[EXS_MSG_SPACE]		= message_rx_space,
 		[EXS_MSG_REQUEST]	= message_rx_request,
+		[EXS_MSG_RING]		= exs_message_rx_ring,
 		[EXS_MSG_EAGER]		= message_rx_eager,
 		[EXS_MSG_FIN]		= message_rx_fin,
 	},

@@ -1,33 +1,33 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Direct or through the ring: what a stream does where its rules (stream.c) leave it the
- * choice. Nothing here can break a connection: in the model every choice may be any.
+ * Direct or through the ring: a stream's choices where its rules (stream.c) allow several.
+ * Nothing here can break a connection: the model tries every choice.
  *
- * It is the sender that chooses, by what either way has cost of late: time while sends were
- * outstanding, for the bytes that went.
+ * The sender chooses, by the recent cost of either way: time while sends were outstanding,
+ * per byte.
  *
- *  - In a direct phase that has used all its adverts it waits for the next as long as direct
- *    transfers have saved since the phase began, compared with the ring, and a sixteenth of
- *    what the ring would have taken. So a receiver that is a little late does not end the
- *    phase, one that is often late soon does, and no case is much worse than the ring.
- *  - What the ring costs is forgotten, and so tried anew, when direct transfers have waited
+ *  - When a direct phase has used all its adverts, it waits for the next as long as direct
+ *    transfers have saved since the phase began, compared with the ring, plus a part in 32
+ *    of the ring's time. So a receiver that is a little late does not end the phase, one
+ *    that is often late soon does, and no case is much worse than the ring.
+ *  - The ring's cost is forgotten, and so tried again, after direct transfers have waited
  *    much of the time for long.
- *  - In an indirect phase it stops now and then, and asks for an advert. That costs a round
- *    trip: it is not done again before that is small against the time in between, and with
- *    each direct phase that ends early less often.
+ *  - An indirect phase stops now and then, and requests an advert. That costs a round trip.
+ *    It is repeated only when this is little compared with the time in between, and less
+ *    often with each direct phase that ends early.
  *
- * The receiver advertises in an indirect phase when it is asked to; and when its ring is
- * empty it may guess that nothing is under way, as between two requests of a program. A guess
- * that was wrong costs an advert: after each it lets twice as many transfers pass.
+ * In an indirect phase the receiver advertises on request. Also, when its ring is empty, it
+ * may guess that nothing is in flight, as between two requests of a program. A wrong guess
+ * costs an advert: after each it lets twice as many transfers pass.
  */
 #include <linux/math64.h>
 
 #include "private.h"
 
 #define WORTH_ASKING	4096	/* bytes of a send                           */
-#define REST_FACTOR	32	/* how much longer than a stop all else takes */
-#define REST_EXP_MAX	3	/* so many doublings of it                   */
-/* So many eager messages one after another: the next one will hardly need an advert. */
+#define REST_FACTOR	32	/* how much longer than a stop everything else takes */
+#define REST_EXP_MAX	3	/* doublings of it, at most                  */
+/* After this many eager messages in a row the next one will hardly need an advert. */
 #define EAGER_ROW_MAX	8
 #define GUESS_EXP_MAX	10
 #define EXPLORE_FACTOR	40
@@ -35,7 +35,7 @@
 #define LONG_WAIT	2000000	/* ns, or 16 round trips                     */
 #define SMALL		65536	/* bytes of a transfer                       */
 #define TRY_AFTER	(64 << 20) /* bytes of small transfers               */
-#define MEMORY_RINGS	16	/* ... after which they count half           */
+#define MEMORY_RINGS	16	/* then they count half                      */
 
 /* ---- sender ---- */
 
@@ -45,7 +45,7 @@ static void way_forget(struct exs_way *way)
 	way->bytes = 0;
 }
 
-/* Enough to judge by. */
+/* Enough for a decision. */
 static bool is_much(const struct exs_engine *e, u64 ns, u64 bytes)
 {
 	if (bytes >= 4 * (u64)e->peer_ring)
@@ -53,7 +53,7 @@ static bool is_much(const struct exs_engine *e, u64 ns, u64 bytes)
 	return bytes && ns >= max(e->policy.took * 16, (u64)LONG_WAIT);
 }
 
-/* Nanoseconds that the ring takes for @bytes; 0 if that is not known. */
+/* Nanoseconds that the ring takes for @bytes; 0: not known. */
 static u64 ring_takes(const struct exs_engine *e, u64 bytes)
 {
 	const struct exs_way *ring = &e->policy.ring;
@@ -63,7 +63,7 @@ static u64 ring_takes(const struct exs_engine *e, u64 bytes)
 	return div64_u64(ring->ns, ring->bytes >> 10) * bytes >> 10;
 }
 
-/* What is outstanding has its time still to come. */
+/* Outstanding bytes still need time. */
 static void way_age(const struct exs_engine *e, struct exs_way *way)
 {
 	u64 outstanding = min(e->policy.outstanding, way->bytes);
@@ -84,23 +84,25 @@ static u64 longest_wait(const struct exs_policy *p)
 	return max((u64)LONG_WAIT, 16 * p->round_trip);
 }
 
-/* Whether what passes now is typical: the first ringful goes without waiting for space. */
+/* Whether the present traffic is typical: the first ringful goes without waiting for space. */
 static bool is_typical(const struct exs_engine *e)
 {
 	const struct exs_policy *p = &e->policy;
 
-	return !(e->ps & 1) || is_much(e, p->now - p->phase_at, 2 * p->in_phase);
+	if (!(e->ps & 1))
+		return true;
+	return e->peer_ring && is_much(e, p->now - p->phase_at, 2 * p->in_phase);
 }
 
 void exs_engine_clock(struct exs_engine *e, u64 now, u64 outstanding)
 {
 	struct exs_policy *p = &e->policy;
-	/* Who stands still for long does so for another reason. */
+	/* A sender that stops for long has another reason. */
 	u64 passed = now > p->now ? min(now - p->now, longest_wait(p)) : 0;
 
 	if (p->waits)
 		p->waited += passed;
-	/* While it asks what went before is still under way. */
+	/* While it requests an advert, earlier data is still in flight. */
 	if ((p->asking ? p->outstanding : p->busy) && is_typical(e))
 		way_now(e)->ns += passed;
 	p->now = now;
@@ -108,7 +110,7 @@ void exs_engine_clock(struct exs_engine *e, u64 now, u64 outstanding)
 	p->busy = outstanding || !list_empty(&e->sends);
 }
 
-/* An early end makes asking rarer. @took: the time that the last question did. */
+/* An early end makes requests rarer. @took: the time of the last request. */
 static void rest_after(struct exs_policy *p, u64 lasted)
 {
 	if (lasted >= p->took * REST_FACTOR)
@@ -138,7 +140,7 @@ void exs_policy_sent(struct exs_engine *e, u32 len)
 	way_age(e, way);
 }
 
-/* Whether more than these @len bytes is likely to follow at once. */
+/* Whether more data after these @len bytes is likely to follow at once. */
 bool exs_policy_more(const struct exs_engine *e, const struct exs_snd *snd, u32 len)
 {
 	return e->policy.outstanding || snd->len - snd->taken > len ||
@@ -151,7 +153,7 @@ static void answered(struct exs_policy *p)
 	p->round_trip = p->round_trip ? min(p->round_trip, p->took) : p->took;
 }
 
-/* A direct phase begins: it is judged by itself. */
+/* A direct phase begins, with figures of its own. */
 void exs_policy_opened(struct exs_engine *e)
 {
 	struct exs_policy *p = &e->policy;
@@ -177,7 +179,7 @@ void exs_policy_closed(struct exs_engine *e)
 		p->explore_exp = 0;
 	} else {
 		p->ask_at = p->now;
-		if (p->explore_exp < EXPLORE_EXP_MAX)
+		if (e->peer_ring && p->explore_exp < EXPLORE_EXP_MAX)
 			p->explore_exp++;
 	}
 	p->in_phase = 0;
@@ -202,7 +204,7 @@ static bool ring_is_forgotten(const struct exs_engine *e)
 		p->waited > (p->now - p->phase_at) >> 4);
 }
 
-/* Transfers that are small, and many: the ring may be cheaper, though nothing waits. */
+/* Many small transfers: the ring may be cheaper, although nothing waits. */
 static bool would_try_ring(const struct exs_engine *e)
 {
 	const struct exs_engine_stats *st = &e->stats;
@@ -234,7 +236,7 @@ bool exs_policy_leaves(struct exs_engine *e)
 	return p->in_phase >= (u64)e->peer_ring * MEMORY_RINGS && !savings(e);
 }
 
-/* A phase that was asked for shows what it is worth with the second advert. */
+/* A requested phase shows its value with the second advert. */
 static u64 grace(const struct exs_policy *p)
 {
 	return p->asked_for && !p->waited ? 2 * p->took : 0;
@@ -253,7 +255,7 @@ static bool waits_in_phase(struct exs_engine *e)
 	return p->now < p->wait_until;
 }
 
-/* Better known the closer it is. */
+/* Better known with less data left. */
 static bool ring_is_known(const struct exs_engine *e)
 {
 	const struct exs_policy *p = &e->policy;
@@ -264,7 +266,7 @@ static bool ring_is_known(const struct exs_engine *e)
 	return is_much(e, p->ring.ns / 4, p->ring.bytes / 2);
 }
 
-/* Whether to stop and ask. */
+/* Whether to stop and request an advert. */
 static bool would_ask(const struct exs_engine *e)
 {
 	const struct exs_policy *p = &e->policy;
@@ -275,7 +277,7 @@ static bool would_ask(const struct exs_engine *e)
 	       ring_is_known(e);
 }
 
-/* Twice as long with each question that had no answer, and then from the beginning. */
+/* Doubles with each unanswered request, then starts again. */
 static u64 patience(struct exs_engine *e)
 {
 	struct exs_policy *p = &e->policy;
@@ -324,13 +326,13 @@ bool exs_policy_waits(struct exs_engine *e)
 	return e->ps & 1 ? waits_for_answer(e) : waits_in_phase(e);
 }
 
-/* The peer has answered the first question. */
+/* The peer has answered the first request. */
 void exs_policy_ring(struct exs_engine *e)
 {
 	answered(&e->policy);
 }
 
-/* A first advert came too late: the next will not be here soon. */
+/* A first advert came too late, so the next will not come soon. */
 void exs_policy_missed(struct exs_engine *e)
 {
 	e->policy.waits = true;
@@ -348,16 +350,7 @@ u64 exs_engine_alarm(const struct exs_engine *e)
 
 /* ---- receiver ---- */
 
-bool exs_policy_guesses(const struct exs_engine *e)
-{
-	bool chosen;
-
-	if (exs_chosen(e, EXS_CHOICE_GUESS, &chosen))
-		return chosen;
-	return !e->policy.more && !e->policy.guess_after;
-}
-
-/* Before it voids the adverts that are out. */
+/* Called before it voids the adverts that are out. */
 void exs_policy_indirect(struct exs_engine *e, bool more)
 {
 	struct exs_policy *p = &e->policy;

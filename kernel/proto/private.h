@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * What the files of proto/ share with one another and with nobody else.
+ * Shared by the files of proto/ only.
  */
 #ifndef EXS_PROTO_PRIVATE_H
 #define EXS_PROTO_PRIVATE_H
@@ -8,20 +8,20 @@
 #include "engine.h"
 
 /*
- * The rules that the model checker can take out one at a time, to show that
- * it finds what goes wrong without them (tests/proto/README.md). They are
- * constants everywhere else.
+ * Rules that the model checker can disable one at a time, to show that it finds what goes
+ * wrong without them (tests/proto/README.md). Elsewhere they are constants.
  */
 enum exs_rule {
 	/* credit.c */
-	EXS_RULE_RESERVE,	/* data and control leave credits over      */
+	EXS_RULE_RESERVE,	/* data and control leave credits           */
 	EXS_RULE_RESERVE_CONTROL, /* control does                           */
 	EXS_RULE_CREDIT_BATCH,	/* CREDIT waits for several owed            */
 	EXS_RULE_CONFIRM,	/* FIN's credit does not wait for others    */
-	EXS_RULE_CONFIRM_ONCE,	/* ... but those after it do                */
+	EXS_RULE_CONFIRM_ONCE,	/* but those after it do                    */
 	EXS_RULE_SHRINK_OWED,	/* only what is owed can be kept back       */
+	EXS_RULE_ASK_ONCE,	/* ask for credits once for each number     */
 	/* held.c */
-	EXS_RULE_USED_UP,	/* only then its key is invalidated         */
+	EXS_RULE_USED_UP,	/* only then is its key invalidated         */
 	/* stream.c: sender */
 	EXS_RULE_POSITION,	/* a first advert must match the position   */
 	EXS_RULE_WHOLE_PHASE,	/* one that does not voids its whole phase  */
@@ -39,6 +39,9 @@ enum exs_rule {
 	EXS_RULE_SPACE_ALONE,	/* space goes back without an advert, too   */
 	EXS_RULE_WINDOWS,	/* nothing is advertised behind a window    */
 	EXS_RULE_RING_FIRST,	/* EOF only after the ring's bytes          */
+	EXS_RULE_EAGER_ENDS,	/* none when there is a ring                */
+	EXS_RULE_EAGER_FIRST,	/* what came eagerly is read before the ring */
+	EXS_RULE_RING_ANEW,	/* eager space is not returned to a ring    */
 	/* receive.c */
 	EXS_RULE_PREFIX,	/* adverts are a prefix of the receives     */
 	EXS_RULE_REVOKE,	/* an advertised receive is taken back      */
@@ -47,13 +50,19 @@ enum exs_rule {
 	/* message.c */
 	EXS_RULE_STALE_ADVERT,	/* drop adverts for messages already sent   */
 	EXS_RULE_EAGER_DROPS,	/* EAGER drops the advert of its number     */
-	EXS_RULE_EAGER_VOIDS,	/* ... at the receiver too                  */
+	EXS_RULE_EAGER_VOIDS,	/* also at the receiver                     */
 	EXS_RULE_ANNOUNCED,	/* an announced head is advertised          */
 	EXS_RULE_REQUEST,	/* large messages announce themselves       */
 	EXS_RULE_WITHDRAW,	/* an announcement is taken back            */
 	EXS_RULE_ARRIVED,	/* an announcement ends with its message    */
 	EXS_RULE_EAGER_FULL,	/* EAGER stays within the eager space       */
 	EXS_RULE_EAGER_FLUSH,	/* eager space is flushed when nearly gone  */
+	/* message_ring.c */
+	EXS_RULE_RING_WHOLE,	/* a message needs all of its room          */
+	EXS_RULE_RING_SKIP,	/* skipped bytes count                      */
+	EXS_RULE_RING_READERS,	/* nothing is freed while others read       */
+	EXS_RULE_RING_BATCH,	/* space goes back before all is read       */
+	EXS_RULE_RING_ORDER,	/* a receive waits for copies before it     */
 	EXS_RULES
 };
 
@@ -61,15 +70,16 @@ enum exs_rule {
 extern u64 exs_rules_off;
 #define exs_rule(rule) (!(exs_rules_off >> EXS_RULE_##rule & 1))
 #else
-#define exs_rule(rule) true
+#define exs_rule(rule) (EXS_RULE_##rule < EXS_RULES)
 #endif
 
-/* What policy.c decides, and in the model whatever the model says. */
-#define EXS_CHOICE_WAIT		0x01	/* sender: for an advert               */
-#define EXS_CHOICE_ASK		0x02	/* sender: for an advert               */
-#define EXS_CHOICE_LEAVE	0x04	/* sender: its adverts, for the ring   */
-#define EXS_CHOICE_GUESS	0x08	/* receiver: that nothing is under way;
-					 * that a message needs an advert      */
+/* Choices of policy.c; in the model, any. */
+#define EXS_CHOICE_WAIT		0x01	/* sender: wait for an advert          */
+#define EXS_CHOICE_ASK		0x02	/* sender: request an advert           */
+#define EXS_CHOICE_LEAVE	0x04	/* sender: leave its adverts, for the ring */
+#define EXS_CHOICE_GUESS	0x08	/* receiver: nothing is in flight; a message needs
+					 * an advert
+					 */
 
 static inline bool exs_chosen(const struct exs_engine *e, u8 what, bool *chosen)
 {
@@ -83,11 +93,13 @@ static inline bool exs_chosen(const struct exs_engine *e, u8 what, bool *chosen)
 
 /*
  * What a socket type does its own way.
- * @control: next control message, credit at hand
- * @data: next data, from no transfer under way
+ * @control: next control message, if there is a credit
+ * @data: next data, if no transfer is pending
  * @rx_imm: a WRITE arrived
  * @settle: end what FIN or failure ends
- * @advertisable: whether a receive, with all before it advertised, is to be
+ * @advertisable: whether to advertise a receive, if all before it are
+ * @next_copy: bytes to copy from the ring
+ * @copied: this was done
  * @rx: one handler per message; NULL is a violation
  */
 typedef int (*exs_rx_fn)(struct exs_engine *e, const struct exs_msg *msg,
@@ -99,6 +111,8 @@ struct exs_engine_ops {
 	int (*rx_imm)(struct exs_engine *e, u32 kind, u32 len);
 	void (*settle)(struct exs_engine *e);
 	bool (*advertisable)(const struct exs_engine *e, const struct exs_rcv *rcv);
+	bool (*next_copy)(struct exs_engine *e, struct exs_copy *copy);
+	void (*copied)(struct exs_engine *e, const struct exs_copy *copy);
 	exs_rx_fn rx[EXS_MSG_MAX + 1];
 };
 
@@ -119,7 +133,7 @@ static inline struct exs_snd *exs_snd_head(const struct exs_engine *e)
 	       list_first_entry(&e->sends, struct exs_snd, node);
 }
 
-/* The one that may be sent. */
+/* The next send. */
 static inline struct exs_snd *exs_snd_next(const struct exs_engine *e)
 {
 	struct exs_snd *snd = exs_snd_head(e);
@@ -162,7 +176,7 @@ static inline void exs_credit_spend(struct exs_engine *e)
 	e->credits.have--;
 }
 
-/* For the header of a SEND that is about to go, or an immediate. */
+/* Credits for the header of a SEND that is about to be sent, or an immediate. */
 static inline u16 exs_credit_take_owed(struct exs_engine *e, u16 max)
 {
 	u16 owed = min(e->credits.owed, max);
@@ -194,19 +208,72 @@ static inline int exs_credit_returned(struct exs_engine *e, u16 n)
 }
 
 void exs_credit_await_fin(struct exs_engine *e);
-bool exs_credit_resize_due(const struct exs_engine *e);
+
+/* Rule 8: whether to send a CREDIT for this alone. */
+static inline bool exs_credit_resize_due(const struct exs_engine *e)
+{
+	const struct exs_credits *c = &e->credits;
+
+	if (c->wanted == c->total || !exs_credit_for_control(e))
+		return false;
+	return c->wanted > c->total || c->owed >= c->total - c->wanted ||
+	       !exs_rule(SHRINK_OWED);
+}
+
 u32 exs_credit_resize(struct exs_engine *e);
 int exs_credit_resized(struct exs_engine *e, u32 n);
+bool exs_credit_ask_due(const struct exs_engine *e);
+u32 exs_credit_ask(struct exs_engine *e);
+int exs_credit_asked(struct exs_engine *e, u32 n);
 
 /* held.c: the peer's adverts, and transfers */
 int exs_held_push(struct exs_engine *e, const struct exs_msg *msg);
 void exs_held_pop(struct exs_engine *e);
 void exs_held_forget(struct exs_engine *e);
-struct exs_held *exs_held_head(struct exs_engine *e);
+
+static inline struct exs_held *exs_held_head(struct exs_engine *e)
+{
+	return e->held.count ? &e->held.adverts[e->held.first] : NULL;
+}
+
 void exs_write_direct(struct exs_engine *e, struct exs_snd *snd, u32 len, u32 imm);
 void exs_write_indirect(struct exs_engine *e, struct exs_snd *snd, u32 len, u32 imm);
 bool exs_write_next(struct exs_engine *e, u32 max, struct exs_tx *tx);
-int exs_space_returned(struct exs_engine *e, u32 n, u32 limit);
+
+/* The peer returned @n bytes of its ring or eager space, of @limit at most. */
+static inline int exs_space_returned(struct exs_engine *e, u32 n, u32 limit)
+{
+	if (n > limit - e->space)
+		return -EPROTO;
+	e->space += n;
+	return 0;
+}
+
+int exs_ring_described(struct exs_engine *e, const struct exs_msg *msg);
+bool exs_tx_ring(struct exs_engine *e, struct exs_tx *tx);
+
+/* message.c */
+void exs_message_arrived(struct exs_engine *e, struct exs_rcv *rcv, u32 len, bool truncated);
+void exs_message_commit(struct exs_engine *e, struct exs_snd *snd);
+
+/* message_ring.c */
+void exs_message_wants_ring(struct exs_engine *e, u32 len);
+bool exs_message_fits_ring(const struct exs_engine *e, const struct exs_snd *snd);
+bool exs_message_ring_room(const struct exs_engine *e, const struct exs_snd *snd);
+void exs_message_into_ring(struct exs_engine *e, struct exs_snd *snd);
+int exs_message_rx_ring(struct exs_engine *e, const struct exs_msg *msg, struct exs_rcv **rcv);
+int exs_message_rx_indirect(struct exs_engine *e, u32 len);
+int exs_message_ring_returned(struct exs_engine *e, u32 n);
+
+/* Rule 14. */
+static inline bool exs_message_ring_due(const struct exs_engine *e)
+{
+	return e->ring_freed > e->ring / 4 && exs_rule(RING_BATCH);
+}
+
+void exs_message_end_arrived(struct exs_engine *e);
+bool exs_message_next_copy(struct exs_engine *e, struct exs_copy *copy);
+void exs_message_copied(struct exs_engine *e, const struct exs_copy *copy);
 
 /* policy.c */
 bool exs_policy_waits(struct exs_engine *e);
@@ -219,7 +286,16 @@ void exs_policy_opened(struct exs_engine *e);
 void exs_policy_closed(struct exs_engine *e);
 void exs_policy_ring(struct exs_engine *e);
 void exs_policy_missed(struct exs_engine *e);
-bool exs_policy_guesses(const struct exs_engine *e);
+
+static inline bool exs_policy_guesses(const struct exs_engine *e)
+{
+	bool chosen;
+
+	if (exs_chosen(e, EXS_CHOICE_GUESS, &chosen))
+		return chosen;
+	return !e->policy.more && !e->policy.guess_after;
+}
+
 bool exs_policy_expects(const struct exs_engine *e);
 void exs_policy_message(struct exs_engine *e, bool eager);
 void exs_policy_indirect(struct exs_engine *e, bool more);
@@ -231,7 +307,14 @@ static inline struct exs_rcv *exs_rcv_head(const struct exs_engine *e)
 	       list_first_entry(&e->receives, struct exs_rcv, node);
 }
 
-bool exs_rcv_can_advertise(const struct exs_rcv *rcv);
+/* Whether the owner can make an advert of it at all; most need more. */
+static inline bool exs_rcv_can_advertise(const struct exs_rcv *rcv)
+{
+	return !(rcv->flags & EXS_RCV_READER) &&
+	       rcv->max_segs && rcv->max_segs <= EXS_WIRE_SEGS_MAX &&
+	       (rcv->max_window || !rcv->len);
+}
+
 bool exs_rcv_more_windows(const struct exs_rcv *rcv);
 struct exs_rcv *exs_rcv_next_advert(const struct exs_engine *e);
 void exs_rcv_advertise(struct exs_engine *e, struct exs_rcv *rcv, struct exs_tx *tx);

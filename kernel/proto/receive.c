@@ -6,25 +6,15 @@
  * The advertised receives are a prefix of the queue. The peer fills them in
  * order, so what it writes always belongs to the head.
  *
- * Taking back. A receive that is not advertised ends at once. An advertised one
- * waits until the peer no longer holds the advert: REVOKE asks, ANSWER says so,
- * and voids every advert that was out, for the peer forgets them all. One REVOKE
- * is out at a time; it serves every cancel of its phase, a cancel of a later
- * phase waits for the answer. The cancel ends early if the receive completes, or
- * if its advert becomes void in another way.
+ * Cancelling. A receive that is not advertised ends at once. An advertised one waits until
+ * the peer no longer holds the advert: we send REVOKE, the peer replies with ANSWER and
+ * forgets all adverts, and so every advert is void. One REVOKE is out at a time. It serves
+ * every cancel of its phase; a cancel of a later phase waits for the answer. The cancel
+ * ends early if the receive completes, or if its advert becomes void in another way.
  */
 #include "private.h"
 
-/* Whether the owner can make an advert of it at all; most want more. */
-exs_hot
-bool exs_rcv_can_advertise(const struct exs_rcv *rcv)
-{
-	return !(rcv->flags & EXS_RCV_READER) &&
-	       rcv->max_segs && rcv->max_segs <= EXS_WIRE_SEGS_MAX &&
-	       (rcv->max_window || !rcv->len);
-}
-
-/* Whether more will have to be advertised when the present window is full. */
+/* Whether more has to be advertised when the present window is full. */
 bool exs_rcv_more_windows(const struct exs_rcv *rcv)
 {
 	return (rcv->flags & EXS_RCV_WAITALL) &&
@@ -38,8 +28,8 @@ static bool room_for_advert(const struct exs_engine *e, const struct exs_rcv *rc
 }
 
 /*
- * The oldest receive that is not advertised, if it is to be and its advert could
- * go now. Looks at EXS_ADVERTS_MAX + 1 at most.
+ * The oldest receive that is not advertised, if it should be and its advert could go now.
+ * Looks at EXS_ADVERTS_MAX + 1 at most.
  */
 exs_hot
 struct exs_rcv *exs_rcv_next_advert(const struct exs_engine *e)
@@ -60,7 +50,7 @@ struct exs_rcv *exs_rcv_next_advert(const struct exs_engine *e)
 	return NULL;
 }
 
-/* Make @tx the advert of what @rcv still wants. */
+/* Make @tx the advert of the rest of @rcv. */
 void exs_rcv_advertise(struct exs_engine *e, struct exs_rcv *rcv, struct exs_tx *tx)
 {
 	u64 left = rcv->len - rcv->filled;
@@ -76,7 +66,7 @@ void exs_rcv_advertise(struct exs_engine *e, struct exs_rcv *rcv, struct exs_tx 
 	e->stats.adverts_sent++;
 }
 
-/* The peer has no advert of it any more. */
+/* The peer no longer has an advert of it. */
 void exs_rcv_unadvertise(struct exs_engine *e, struct exs_rcv *rcv)
 {
 	if (!(rcv->flags & EXS_RCV_ADVERTISED))
@@ -92,19 +82,19 @@ exs_hot
 void exs_rcv_end(struct exs_engine *e, struct exs_rcv *rcv, int err)
 {
 	exs_rcv_unadvertise(e, rcv);
-	rcv->flags &= ~(EXS_RCV_CANCEL | EXS_RCV_COPYING);
+	rcv->flags &= ~(EXS_RCV_CANCEL | EXS_RCV_COPYING | EXS_RCV_ARRIVED);
 	rcv->flags |= EXS_RCV_ENDED;
 	rcv->err = err;
 	list_move_tail(&rcv->node, &e->done_rcv);
 }
 
-/* What it holds is not lost: a cancelled receive with bytes is a short one. */
+/* Its bytes are not lost: a cancelled receive with bytes is a short one. */
 void exs_rcv_end_cancelled(struct exs_engine *e, struct exs_rcv *rcv)
 {
 	exs_rcv_end(e, rcv, rcv->filled ? 0 : -ECANCELED);
 }
 
-/* No more will come: EOF after FIN, the error after a failure. See exs_engine_settle(). */
+/* The end of a receive: EOF after FIN, the error after a failure. See exs_engine_settle(). */
 void exs_rcv_end_all(struct exs_engine *e)
 {
 	struct exs_rcv *rcv, *next;
@@ -145,7 +135,7 @@ bool exs_tx_revoke(struct exs_engine *e, struct exs_tx *tx)
 {
 	if (e->revoke_out && exs_rule(ONE_REVOKE))
 		return false;
-	/* Without the rule: once more for the same phase, and for ever. */
+	/* Without the rule a REVOKE is sent for the same phase again and again. */
 	if (e->revoke_out && e->revoke_phase == e->pr)
 		return false;
 
@@ -159,19 +149,19 @@ bool exs_tx_revoke(struct exs_engine *e, struct exs_tx *tx)
 
 void exs_engine_cancel_rcv(struct exs_engine *e, struct exs_rcv *rcv)
 {
-	if (rcv->flags & (EXS_RCV_CANCEL | EXS_RCV_ENDED))
+	if (rcv->flags & (EXS_RCV_CANCEL | EXS_RCV_ENDED | EXS_RCV_ARRIVED))
 		return;
 	if (rcv->flags & EXS_RCV_ADVERTISED && exs_rule(REVOKE)) {
 		rcv->flags |= EXS_RCV_CANCEL;
 		e->cancels++;
 	} else if (rcv->flags & EXS_RCV_COPYING) {
-		rcv->flags |= EXS_RCV_CANCEL;	/* ends when it is copied */
+		rcv->flags |= EXS_RCV_CANCEL;	/* ends after the copy */
 	} else {
 		exs_rcv_end_cancelled(e, rcv);
 	}
 }
 
-/* Those that wait for the peer, or are being copied, stay at the head of the queue. */
+/* Receives that wait for the peer, or are being copied, stay at the head of the queue. */
 bool exs_engine_cancel_rcvs(struct exs_engine *e, u32 n)
 {
 	struct exs_rcv *rcv, *next;

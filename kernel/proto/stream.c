@@ -7,34 +7,33 @@
  * are direct, odd ones indirect. tests/proto explores these rules exhaustively,
  * and finds what goes wrong without each of them.
  *
- *  1. Sender: phase Ps, next position Sp, free ring bytes F, queue of adverts.
- *     Receiver: phase Pr, next position Rp, bytes in the ring B, bytes freed
- *     but not returned U, queue of receives; the advertised ones are a prefix.
- *     Phases and positions begin at 0 and wrap at 2^32. There is no ring at
- *     first (size R = 0): a sender with bytes and no advert sends REQUEST; the
- *     receiver describes its ring with RING, once; then F = R.
- *  2. ADVERT{phase, waitall, segments, returned space} goes out in the order of
- *     the receives, only while B = 0 and before FIN. If Pr is odd, it opens the
- *     next phase: Pr += 1, and the advert is marked first and carries the
- *     position Rp. It does so when a REQUEST came after the last INDIRECT, or if
- *     it guesses that nothing is in flight (policy.c). A WAITALL receive longer
- *     than its window is advertised window by window; nothing behind it is
- *     advertised before its last window is.
- *  3. Sender on ADVERT: F += returned space, even if the advert is dropped. It
- *     is dropped after FIN, and if its phase is before Ps. In phase Ps it is
- *     held. First in phase Ps + 1: if its position is Sp, Ps += 1 and it is held;
- *     else bytes are in flight, the whole phase is void: Ps += 2.
- *  4. DIRECT(n): into the head advert, 1 <= n <= its rest. A WAITALL advert is
- *     consumed when full, any other one by one write.
- *  5. INDIRECT(n): only without an advert, 1 <= n <= F, contiguous in the ring.
- *     (A sender may forget its adverts: the INDIRECT voids them, rule 6.) It is
- *     the switch: Ps |= 1; adverts of this phase that are still on their way come
- *     too late. Until it can be sent (ring, space, credits) there is no switch.
+ *  1. Sender: phase Ps, next position Sp, free ring bytes F, queue of adverts. Receiver:
+ *     phase Pr, next position Rp, bytes in the ring B, bytes freed but not returned U,
+ *     queue of receives; the advertised ones are a prefix. Phases and positions begin at 0
+ *     and wrap at 2^32. There is no ring at first (size R = 0): a sender with bytes and no
+ *     advert sends REQUEST, unless rule 12 is enough. The receiver describes its ring with
+ *     RING, once; then F = R.
+ *  2. ADVERT{phase, waitall, segments, returned space} is sent in the order of the
+ *     receives, only while B = 0 and before FIN. If Pr is odd, it opens the next phase: Pr
+ *     += 1, and the advert is marked first and carries the position Rp. It does so when a
+ *     REQUEST came after the last INDIRECT, or if it guesses that nothing is in flight
+ *     (policy.c). A WAITALL receive longer than its window is advertised window by window;
+ *     receives behind it are advertised only after its last window.
+ *  3. Sender on ADVERT: F += returned space, even if the advert is dropped. It is dropped
+ *     after FIN, or if its phase is before Ps. In phase Ps it is held. If it is the first
+ *     in phase Ps + 1 and its position is Sp, Ps += 1 and it is held; with another position
+ *     bytes are in flight, and the whole phase is void: Ps += 2.
+ *  4. DIRECT(n): into the head advert, 1 <= n <= its rest. A WAITALL advert is consumed
+ *     when full, any other one by one write.
+ *  5. INDIRECT(n): only without an advert, 1 <= n <= F, contiguous in the ring. (A sender
+ *     may forget its adverts: the INDIRECT voids them, rule 6.) It is the switch: Ps |= 1;
+ *     adverts of this phase that arrive later are too late. There is no switch until it can
+ *     be sent (ring, space, credits).
  *  6. Receiver on INDIRECT: B += n, Rp += n, Pr |= 1; all adverts are void, and
  *     cancels end. Bytes are copied in order, oldest receive first: U += n,
  *     B -= n. A receive that is not WAITALL ends when the ring is empty.
- *  7. Space goes back with every advert, and alone in batches: a sender with less
- *     than R - batch in flight or in the ring is not stuck.
+ *  7. Space goes back with every advert, and alone in batches: a sender with less than R -
+ *     batch in flight or in the ring is not stuck.
  *  8. Cancel, REVOKE(phase), ANSWER(phase, Sp): see receive.c for the receiver.
  *     Sender on REVOKE(p): if p = Ps then Ps += 1 and adverts are forgotten, at
  *     once; ANSWER goes before any later data. It is always sent, even if p is
@@ -44,35 +43,72 @@
  * 10. FIN goes after the last byte, without ring space; the sender forgets its
  *     adverts. Receiver: Pr |= 1, adverts void, cancels and revoke over, nothing
  *     more is advertised or returned. When B = 0 every receive ends with EOF.
- * 11. A sender that would like an advert in an indirect phase may stop, and send
- *     REQUEST again: the next advert that can be is a first one, and matches as
- *     long as it has sent nothing more.
+ * 11. In an indirect phase a sender may stop to get an advert, and send REQUEST again: the
+ *     next possible advert is a first one, and matches if it has sent nothing more.
+ * 12. Before there is a ring (EXS_WIRE_F_STREAM_EAGER): F = E, the receiver's eager space.
+ *     EAGER(position, n, returned space) replaces INDIRECT(n), with bytes of a short send,
+ *     1 <= n <= F, under rules 3, 5, 6 and 7. A sender without space requests a ring. Its
+ *     receiver stores the bytes itself.
+ * 13. Both start again with RING: the sender sends nothing eagerly any more, and has F = R;
+ *     the receiver returns nothing of E any more. It reads eager bytes before later bytes
+ *     in the ring.
  */
 #include "private.h"
 
-/* Rule 7: sent alone, space is worth a message from here. */
+/* Rule 7: from this on, space is returned alone. */
 static u32 space_batch(const struct exs_engine *e)
 {
-	return e->ring / 4 + 1;
+	return (e->ring_told ? e->ring : e->config.ours.eager_space) / 4 + 1;
+}
+
+/* Space to return to the peer: none after its FIN. */
+static u32 take_freed(struct exs_engine *e)
+{
+	u32 n = e->fin_rcvd ? 0 : e->freed;
+
+	if (!e->ring_told)
+		e->eager_room += n;
+	e->freed -= n;
+	return n;
 }
 
 /* ---- sender ---- */
 
 /*
- * So that the ring's parts are written, copied and given back at the same time a transfer
- * takes a quarter of it at most, unless that is less than this, in bytes.
+ * The parts of the ring are written, copied and returned at the same time. So a transfer
+ * takes at most a quarter of it, or this many bytes if that is more.
  */
 #define RING_PIECE_MIN	4096u
 
-static bool stream_has_ring(const struct exs_engine *e)
+static bool stream_has_space(const struct exs_engine *e)
 {
-	return e->peer_ring && (e->space || !exs_rule(RING_FULL));
+	return e->space || !exs_rule(RING_FULL);
 }
 
-/* Rule 5: why data would not go now; credits apart. */
-static bool stream_has_room(struct exs_engine *e)
+static bool stream_has_ring(const struct exs_engine *e)
 {
-	if (e->held.count || (stream_has_ring(e) && !exs_policy_waits(e))) {
+	return e->peer_ring && stream_has_space(e);
+}
+
+/* The most that @space can be. */
+static u32 space_max(const struct exs_engine *e)
+{
+	return e->peer_ring ?: e->config.peer.eager_space;
+}
+
+/* Rules 12 and 13. */
+static bool stream_is_eager(const struct exs_engine *e, const struct exs_snd *snd)
+{
+	return e->config.peer.eager_space && snd->len <= e->config.eager_max &&
+	       (!e->peer_ring || !exs_rule(EAGER_ENDS)) && stream_has_space(e);
+}
+
+/* Rule 5: why data cannot be sent now, apart from credits. */
+static bool stream_has_room(struct exs_engine *e, const struct exs_snd *snd)
+{
+	bool space = stream_has_ring(e) || stream_is_eager(e, snd);
+
+	if (e->held.count || (space && !exs_policy_waits(e))) {
 		e->space_stalled = false;
 		return true;
 	}
@@ -101,6 +137,41 @@ static void stream_begin_direct(struct exs_engine *e, struct exs_snd *snd)
 	stream_commit(e, snd, len);
 }
 
+/* Rule 5: whether the data goes without an advert. */
+static void stream_switch(struct exs_engine *e)
+{
+	if (!(e->ps & 1)) {
+		e->stats.phases++;
+		exs_policy_closed(e);
+	}
+	if (exs_rule(SWITCH))
+		e->ps |= 1;
+}
+
+/* Rule 12. */
+static bool stream_tx_eager(struct exs_engine *e, struct exs_snd *snd, struct exs_tx *tx)
+{
+	u32 len = snd->len - snd->taken;
+
+	if (exs_rule(RING_FULL))
+		len = min(len, e->space);
+	exs_tx_message(e, tx, EXS_MSG_EAGER);
+	tx->kind = EXS_TX_EAGER;
+	tx->snd = snd;
+	tx->offset = snd->taken;
+	tx->len = len;
+	tx->msg.a = e->sp;
+	tx->msg.b = len;
+	tx->msg.c = take_freed(e);
+	stream_switch(e);
+	e->space -= len;
+	e->stats.eager_bytes += len;
+	e->stats.eager_msgs++;
+	stream_commit(e, snd, len);
+	tx->snd_done = list_empty(&snd->node);
+	return true;
+}
+
 /* Rule 5. */
 static void stream_begin_indirect(struct exs_engine *e, struct exs_snd *snd)
 {
@@ -111,12 +182,7 @@ static void stream_begin_indirect(struct exs_engine *e, struct exs_snd *snd)
 		len = min(len, e->peer_ring - e->ring_pos);
 	if (exs_rule(RING_FULL))
 		len = min(len, e->space);
-	if (!(e->ps & 1)) {
-		e->stats.phases++;
-		exs_policy_closed(e);
-	}
-	if (exs_rule(SWITCH))
-		e->ps |= 1;
+	stream_switch(e);
 	e->space -= len;
 	kind = exs_policy_more(e, snd, len) ? EXS_IMM_MORE : EXS_IMM_INDIRECT;
 	exs_write_indirect(e, snd, len, exs_imm(kind, len));
@@ -128,10 +194,12 @@ static bool stream_data(struct exs_engine *e, u32 max, struct exs_tx *tx)
 {
 	struct exs_snd *snd = exs_snd_next(e);
 
-	if (!snd || !stream_has_room(e) || !exs_credit_for_data(e))
+	if (!snd || !stream_has_room(e, snd) || !exs_credit_for_data(e))
 		return false;
 	if (e->held.count && stream_has_ring(e) && exs_policy_leaves(e))
 		exs_held_forget(e);
+	if (!e->held.count && stream_is_eager(e, snd))
+		return stream_tx_eager(e, snd, tx);
 	if (e->held.count)
 		stream_begin_direct(e, snd);
 	else
@@ -142,9 +210,12 @@ static bool stream_data(struct exs_engine *e, u32 max, struct exs_tx *tx)
 /* Rules 1 and 11. */
 static bool stream_tx_request(struct exs_engine *e, struct exs_tx *tx)
 {
-	if (!exs_snd_next(e))
+	const struct exs_snd *snd = exs_snd_next(e);
+
+	if (!snd)
 		return false;
-	if (!e->ring_requested && e->held.count && !exs_policy_wants_ring(e))
+	if (!e->ring_requested && (e->held.count ? !exs_policy_wants_ring(e) :
+						   stream_is_eager(e, snd)))
 		return false;
 	if (e->ring_requested && !(e->ps & 1 && exs_policy_asks(e)))
 		return false;
@@ -157,21 +228,10 @@ static bool stream_tx_request(struct exs_engine *e, struct exs_tx *tx)
 static int stream_rx_ring(struct exs_engine *e, const struct exs_msg *msg,
 			  struct exs_rcv **rcv)
 {
-	u64 len = 0;
-	u32 i;
-
-	if (!e->ring_requested || e->peer_ring ||
-	    !msg->b || msg->b > EXS_WIRE_RING_MAX)
+	if (!e->ring_requested || exs_ring_described(e, msg))
 		return -EPROTO;
-	for (i = 0; i < msg->nsegs; i++)
-		len += msg->segs[i].len;
-	if (len != msg->b)
-		return -EPROTO;
-
-	memcpy(e->ring_segs, msg->segs, msg->nsegs * sizeof(*msg->segs));
-	e->ring_nsegs = msg->nsegs;
-	e->peer_ring = msg->b;
 	exs_policy_ring(e);
+	e->eager_lost = e->config.peer.eager_space - e->space;
 	e->space = msg->b;
 	return 0;
 }
@@ -184,12 +244,12 @@ static int stream_drop_advert(struct exs_engine *e, u32 space)
 	return 0;
 }
 
-/* Rule 3: a first advert. @space: what was free before it came. */
+/* Rule 3: a first advert. @space: free bytes before it came. */
 static int stream_open_phase(struct exs_engine *e, const struct exs_msg *msg, u32 space)
 {
 	u32 in_flight = e->sp - msg->b;
 
-	if (in_flight > e->peer_ring - space)
+	if (in_flight > space_max(e) - space + e->eager_lost)
 		return -EPROTO;
 	if (in_flight && exs_rule(POSITION)) {
 		/* Without the rule: the next advert of the phase is taken. */
@@ -209,13 +269,14 @@ static int stream_rx_advert(struct exs_engine *e, const struct exs_msg *msg,
 {
 	bool first = msg->flags & EXS_MSG_F_FIRST;
 	s32 ahead = (s32)(msg->a - e->ps);
+	bool ahead_of_us = ahead > 0;
 	u32 space = e->space;
 
-	if (exs_space_returned(e, msg->c, e->peer_ring) || !msg->nsegs || msg->a & 1)
+	if (exs_space_returned(e, msg->c, space_max(e)) || !msg->nsegs || msg->a & 1)
 		return -EPROTO;
 	if (e->fin_sent)
 		return stream_drop_advert(e, space);
-	if (first != (ahead > 0) || ahead > 1)
+	if (first != ahead_of_us || ahead > 1)
 		return -EPROTO;
 	if (ahead < 0)
 		return stream_drop_advert(e, space);
@@ -225,7 +286,7 @@ static int stream_rx_advert(struct exs_engine *e, const struct exs_msg *msg,
 static int stream_rx_space(struct exs_engine *e, const struct exs_msg *msg,
 			   struct exs_rcv **rcv)
 {
-	return exs_space_returned(e, msg->c, e->peer_ring);
+	return msg->b ? -EPROTO : exs_space_returned(e, msg->c, space_max(e));
 }
 
 /* Rule 8. */
@@ -262,8 +323,17 @@ static bool stream_tx_space(struct exs_engine *e, struct exs_tx *tx)
 	if (e->freed < space_batch(e) || e->fin_rcvd || !exs_rule(SPACE_ALONE))
 		return false;
 	exs_tx_message(e, tx, EXS_MSG_SPACE);
-	tx->msg.c = e->freed;
-	e->freed = 0;
+	tx->msg.c = take_freed(e);
+	return true;
+}
+
+/* Rule 13. */
+static bool stream_tx_ring(struct exs_engine *e, struct exs_tx *tx)
+{
+	if (!exs_tx_ring(e, tx))
+		return false;
+	if (exs_rule(RING_ANEW))
+		e->freed = 0;
 	return true;
 }
 
@@ -295,8 +365,7 @@ static bool stream_tx_advert(struct exs_engine *e, struct exs_tx *tx)
 	if (rcv->flags & EXS_RCV_WAITALL)
 		tx->msg.flags |= EXS_MSG_F_WAITALL;
 	tx->msg.a = e->pr;
-	tx->msg.c = e->freed;
-	e->freed = 0;
+	tx->msg.c = take_freed(e);
 	return true;
 }
 
@@ -328,20 +397,17 @@ static int stream_rx_direct(struct exs_engine *e, u32 len)
 	return 0;
 }
 
-/* Where the next byte that arrives goes; only with a ring. */
+/* The place of the next byte that arrives; only with a ring. */
 static u32 ring_end(const struct exs_engine *e)
 {
-	u32 pos = e->read_pos + e->used;
+	u32 pos = e->read_pos + e->used - e->eager_used;
 
 	return pos < e->ring ? pos : pos - e->ring;
 }
 
 /* Rule 6. */
-static int stream_rx_indirect(struct exs_engine *e, u32 len, bool more)
+static void stream_arrived(struct exs_engine *e, u32 len, bool more)
 {
-	if (len > e->ring - e->used - e->freed || len > e->ring - ring_end(e))
-		return -EPROTO;
-
 	e->used += len;
 	e->rp += len;
 	e->stats.received_bytes += len;
@@ -351,6 +417,30 @@ static int stream_rx_indirect(struct exs_engine *e, u32 len, bool more)
 		e->pr++;
 	if (exs_rule(INDIRECT_VOIDS))
 		exs_rcv_void_all(e);
+}
+
+static int stream_rx_indirect(struct exs_engine *e, u32 len, bool more)
+{
+	u32 used = e->used - e->eager_used;
+
+	if (!e->ring_told || len > e->ring - used - e->freed || len > e->ring - ring_end(e))
+		return -EPROTO;
+	e->ring_begun = true;
+	stream_arrived(e, len, more);
+	return 0;
+}
+
+/* Rules 12 and 13. */
+static int stream_rx_eager(struct exs_engine *e, const struct exs_msg *msg,
+			   struct exs_rcv **rcv)
+{
+	if (e->fin_rcvd || e->ring_begun || msg->a != e->rp || !msg->len ||
+	    msg->b != msg->len || msg->len > e->eager_room ||
+	    exs_space_returned(e, msg->c, space_max(e)))
+		return -EPROTO;
+	e->eager_room -= msg->len;
+	e->eager_used += msg->len;
+	stream_arrived(e, msg->len, false);
 	return 0;
 }
 
@@ -377,7 +467,7 @@ static int stream_rx_answer(struct exs_engine *e, const struct exs_msg *msg,
 	if (msg->b != e->rp)
 		return -EPROTO;
 	if (e->fin_rcvd && exs_rule(FIN_ANSWERS))
-		return 0;	/* FIN ended the revoke before it */
+		return 0;	/* FIN ended the revoke earlier */
 	if (!e->revoke_out || msg->a != e->revoke_phase)
 		return -EPROTO;
 	e->revoke_out = false;
@@ -401,18 +491,6 @@ static int stream_rx_request(struct exs_engine *e, const struct exs_msg *msg,
 	e->ring_wanted = !e->ring;
 	e->ring_due = e->ring;
 	return 0;
-}
-
-/* Rule 1. */
-static bool stream_tx_ring(struct exs_engine *e, struct exs_tx *tx)
-{
-	if (!e->ring_due || e->fin_rcvd)
-		return false;
-	e->ring_due = false;
-	exs_tx_message(e, tx, EXS_MSG_RING);
-	tx->kind = EXS_TX_RING;
-	tx->msg.b = e->ring;
-	return true;
 }
 
 /* Rule 10. */
@@ -441,42 +519,69 @@ static void stream_settle(struct exs_engine *e)
 
 /* ---- the ring's bytes ---- */
 
+/* Rule 13: eager bytes are read first. */
+static bool eager_is_next(const struct exs_engine *e)
+{
+	return e->eager_used && (e->eager_used == e->used || exs_rule(EAGER_FIRST));
+}
+
+/* Rule 13: eager space is not returned once there is a ring. */
+static void eager_free(struct exs_engine *e, u32 len)
+{
+	e->eager_used -= len;
+	e->eager_pos = (e->eager_pos + len) % e->config.ours.eager_space;
+	if (!e->ring_told || !exs_rule(RING_ANEW))
+		e->freed += len;
+}
+
+/* Bytes in one piece, see below. */
 static void ring_free(struct exs_engine *e, u32 len)
 {
+	bool eager = eager_is_next(e);
+
 	e->used -= len;
+	if (eager)
+		return eager_free(e, len);
 	e->freed += len;
 	e->read_pos += len;
 	if (e->read_pos >= e->ring)
 		e->read_pos -= e->ring;
 }
 
-/* Bytes in one piece, @skip bytes after the first. */
+static u32 eager_piece(const struct exs_engine *e, u32 skip, u32 *ring_off)
+{
+	u32 size = e->config.ours.eager_space;
+	u32 pos = (e->eager_pos + skip) % size;
+
+	*ring_off = pos | EXS_OFF_EAGER;
+	return min(e->eager_used - skip, size - pos);
+}
+
+/* Bytes in one piece, after skipping @skip bytes. */
 static u32 ring_piece(const struct exs_engine *e, u32 skip, u32 *ring_off)
 {
-	u32 pos;
+	u32 used = e->used - e->eager_used, pos;
 
 	if (skip >= e->used)
 		return 0;
+	if (eager_is_next(e)) {
+		if (skip < e->eager_used)
+			return eager_piece(e, skip, ring_off);
+		skip -= e->eager_used;
+	}
 	pos = e->read_pos + skip;
 	if (pos >= e->ring)
 		pos -= e->ring;
 	*ring_off = pos;
-	return min(e->used - skip, e->ring - pos);
-}
-
-void exs_engine_ring_ready(struct exs_engine *e, u32 size)
-{
-	e->ring = min(size, EXS_WIRE_RING_MAX);
-	e->ring_wanted = false;
-	e->ring_due = e->ring_asked;
+	return min(used - skip, e->ring - pos);
 }
 
 exs_hot
-bool exs_engine_next_copy(struct exs_engine *e, struct exs_copy *copy)
+static bool stream_next_copy(struct exs_engine *e, struct exs_copy *copy)
 {
 	struct exs_rcv *rcv = exs_rcv_head(e);
 
-	if (!e->ring || !rcv || rcv->flags & (EXS_RCV_READER | EXS_RCV_COPYING))
+	if (!rcv || rcv->flags & (EXS_RCV_READER | EXS_RCV_COPYING))
 		return false;
 	copy->len = ring_piece(e, 0, &copy->ring_off);
 	if (!copy->len)
@@ -489,7 +594,7 @@ bool exs_engine_next_copy(struct exs_engine *e, struct exs_copy *copy)
 }
 
 exs_hot
-void exs_engine_copied(struct exs_engine *e, const struct exs_copy *copy)
+static void stream_copied(struct exs_engine *e, const struct exs_copy *copy)
 {
 	struct exs_rcv *rcv = copy->rcv;
 
@@ -499,20 +604,19 @@ void exs_engine_copied(struct exs_engine *e, const struct exs_copy *copy)
 	if (rcv->filled == rcv->len || rcv->flags & EXS_RCV_CANCEL ||
 	    (!(rcv->flags & EXS_RCV_WAITALL) && !e->used))
 		exs_rcv_end(e, rcv, 0);
-	e->ops->settle(e);
 }
 
 u32 exs_engine_peek(const struct exs_engine *e, const struct exs_rcv *rcv,
 		    u32 skip, u32 *ring_off)
 {
-	if (!e->ring || !rcv || rcv != exs_rcv_head(e))
+	if (!rcv || rcv != exs_rcv_head(e))
 		return 0;
 	return ring_piece(e, skip, ring_off);
 }
 
 void exs_engine_consume(struct exs_engine *e, struct exs_rcv *rcv, u32 len)
 {
-	if (!e->ring || rcv != exs_rcv_head(e))
+	if (rcv != exs_rcv_head(e))
 		return;
 	len = min(len, e->used);
 	rcv->filled += len;
@@ -523,7 +627,7 @@ void exs_engine_consume(struct exs_engine *e, struct exs_rcv *rcv, u32 len)
 exs_hot
 static bool stream_control(struct exs_engine *e, struct exs_tx *tx)
 {
-	return (e->cancels && exs_tx_revoke(e, tx)) || stream_tx_ring(e, tx) ||
+	return (e->cancels && exs_tx_revoke(e, tx)) || (e->ring_due && stream_tx_ring(e, tx)) ||
 	       stream_tx_space(e, tx) || stream_tx_advert(e, tx) ||
 	       stream_tx_request(e, tx) || (e->fin_wanted && exs_tx_fin(e, tx));
 }
@@ -534,6 +638,8 @@ const struct exs_engine_ops exs_stream_ops = {
 	.rx_imm		= stream_rx_imm,
 	.settle		= stream_settle,
 	.advertisable	= stream_advertisable,
+	.next_copy	= stream_next_copy,
+	.copied		= stream_copied,
 	.rx = {
 		[EXS_MSG_CREDIT]	= exs_rx_credit,
 		[EXS_MSG_ADVERT]	= stream_rx_advert,
@@ -542,6 +648,7 @@ const struct exs_engine_ops exs_stream_ops = {
 		[EXS_MSG_SPACE]		= stream_rx_space,
 		[EXS_MSG_REQUEST]	= stream_rx_request,
 		[EXS_MSG_RING]		= stream_rx_ring,
+		[EXS_MSG_EAGER]		= stream_rx_eager,
 		[EXS_MSG_FIN]		= stream_rx_fin,
 	},
 };

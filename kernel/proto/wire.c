@@ -2,13 +2,12 @@
 /*
  * The wire format: host structures to bytes and back.
  *
- * Parsing trusts nothing. It checks the shape of a message (type, length,
- * which fields that type uses); whether the message makes sense now is for
- * the engine to say.
+ * Parsing trusts nothing. It checks the form of a message (type, length, the fields that
+ * the type uses). The engine checks whether the message is valid now.
  */
 #include "wire.h"
 
-/* Hello: offsets of its fields; bytes between and behind them are zero, and ignored. */
+/* Hello: offsets of its fields; bytes between and after them are zero, and ignored. */
 enum {
 	HELLO_MAGIC	= 0,
 	HELLO_VERSION	= 4,
@@ -29,7 +28,7 @@ enum {
 	REJECT_REASON	= 8,
 };
 
-/* Message: offsets of the header's fields, then of a segment's. */
+/* Message: offsets of the fields of the header and of a segment. */
 enum {
 	MSG_TYPE	= 0,
 	MSG_FLAGS	= 1,
@@ -45,7 +44,7 @@ enum {
 
 #define SEG_LEN_MAX	0x7fffffffu
 
-/* Fields and payload that a type uses; what it does not use is zero. */
+/* Fields and payload of each type; unused fields are zero. */
 enum {
 	USES_A		= 0x01,
 	USES_B		= 0x02,
@@ -56,14 +55,14 @@ enum {
 };
 
 static const u8 exs_msg_uses[EXS_MSG_MAX + 1] = {
-	[EXS_MSG_CREDIT]	= USES_A,
+	[EXS_MSG_CREDIT]	= USES_A | USES_B,
 	[EXS_MSG_ADVERT]	= USES_A | USES_B | USES_C | USES_SEGS | USES_FLAGS,
 	[EXS_MSG_REVOKE]	= USES_A,
 	[EXS_MSG_ANSWER]	= USES_A | USES_B,
-	[EXS_MSG_SPACE]		= USES_C,
+	[EXS_MSG_SPACE]		= USES_B | USES_C,
 	[EXS_MSG_REQUEST]	= USES_A | USES_B,
 	[EXS_MSG_RING]		= USES_B | USES_SEGS,
-	[EXS_MSG_EAGER]		= USES_A | USES_B | USES_DATA,
+	[EXS_MSG_EAGER]		= USES_A | USES_B | USES_C | USES_DATA,
 	[EXS_MSG_WRITTEN]	= USES_A,
 	[EXS_MSG_FIN]		= 0,
 };
@@ -133,7 +132,7 @@ static bool hello_valid(const struct exs_hello *hello)
 }
 
 /**
- * exs_wire_put_hello() - write what we say of ourselves when connecting
+ * exs_wire_put_hello() - write our hello
  * @buf: where to
  * @size: room there
  * @hello: what to say
@@ -168,8 +167,8 @@ int exs_wire_put_hello(void *buf, u32 size, const struct exs_hello *hello)
  * @size: its length; the CM pads it, so what follows the hello is ignored
  * @hello: filled in
  *
- * Return: 0, -EMSGSIZE, -EINVAL, or -EPROTONOSUPPORT: a version that we do not speak,
- * of which nothing else is known
+ * Return: 0, -EMSGSIZE, -EINVAL, or -EPROTONOSUPPORT: an unknown version; then nothing else
+ * is known
  */
 int exs_wire_get_hello(const void *buf, u32 size, struct exs_hello *hello)
 {
@@ -193,7 +192,7 @@ int exs_wire_get_hello(const void *buf, u32 size, struct exs_hello *hello)
 }
 
 /**
- * exs_wire_put_reject() - write why a request is rejected, and what we speak
+ * exs_wire_put_reject() - write why a request is rejected, and our version
  * @buf: where to
  * @size: room there
  * @reason: why, not EXS_REJECT_NONE
@@ -222,7 +221,7 @@ int exs_wire_put_reject(void *buf, u32 size, enum exs_wire_reason reason)
  * @buf: the CM's private data
  * @size: its length, with what the CM pads it by
  *
- * Return: a reason that we know, or EXS_REJECT_NONE
+ * Return: a known reason, or EXS_REJECT_NONE
  */
 enum exs_wire_reason exs_wire_get_reject(const void *buf, u32 size)
 {
@@ -241,7 +240,7 @@ static bool seg_valid(const struct exs_seg *seg)
 	       seg->addr + seg->len > seg->addr;
 }
 
-/* Whether the fields are ones that a message of this type may have. */
+/* Whether a message of this type may have these fields. */
 exs_hot
 static bool msg_valid(const struct exs_msg *msg)
 {
@@ -267,7 +266,7 @@ static bool msg_valid(const struct exs_msg *msg)
 }
 
 /**
- * exs_wire_put_msg() - write a message; of an EAGER one the header
+ * exs_wire_put_msg() - write a message, or the header of an EAGER
  * @buf: where to
  * @size: room there
  * @msg: the message
@@ -340,7 +339,7 @@ static int get_payload(const u8 *p, u32 size, struct exs_msg *msg)
 
 /**
  * exs_wire_get_msg() - read and check a message
- * @buf: what a SEND brought
+ * @buf: the bytes of a SEND
  * @size: its length, exactly
  * @msg: filled in; @msg->data points into @buf
  *

@@ -19,7 +19,7 @@
 #define EXS_WIRE_VERSION	1
 #define EXS_WIRE_HDR_LEN	16
 #define EXS_WIRE_SEG_LEN	16
-#define EXS_WIRE_BUF_LEN	1024	/* our receives; nobody's are shorter */
+#define EXS_WIRE_BUF_LEN	1024	/* our receives; the minimum */
 #define EXS_WIRE_DATA_MAX	(EXS_WIRE_BUF_LEN - EXS_WIRE_HDR_LEN)
 #define EXS_WIRE_SEGS_MAX	32	/* segments in one advert or ring */
 #define EXS_WIRE_CREDITS_MIN	4
@@ -39,7 +39,10 @@
  */
 #define EXS_EAGER_OVERHEAD	64
 #define EXS_WIRE_EAGER_MIN	(EXS_WIRE_DATA_MAX + EXS_EAGER_OVERHEAD)
-#define EXS_WIRE_EAGER_MAX	(1u << 30)
+#define EXS_WIRE_EAGER_MAX	0x40000000u
+
+/* The largest message that goes into a ring; larger ones are worth an advert. */
+#define EXS_RING_MESSAGE_MAX	(16u << 10)
 
 /* The hello's socket type. */
 enum exs_wire_socktype {
@@ -50,15 +53,16 @@ enum exs_wire_socktype {
 /**
  * struct exs_hello - what each side says of itself when connecting
  * @socktype: EXS_WIRE_STREAM or EXS_WIRE_SEQPACKET, must be the same on both
- * @credits: messages the speaker can take before it must return a credit
+ * @credits: messages that the speaker can take before it must return a credit
  * @max_adverts: adverts the speaker can hold
  * @max_segs: segments the speaker can hold, over all its adverts; at least
  *	EXS_WIRE_SEGS_MAX, so that one advert of any shape always fits
- * @recv_len: length of the speaker's receives, and so of the longest message that
- *	it can take: at least EXS_WIRE_BUF_LEN
- * @eager_space: bytes of unread eager messages the speaker will hold (seqpacket)
- * @features: EXS_WIRE_F_*; those that both offer are in force. One who does not know
- *	a bit does not offer it.
+ * @recv_len: length of the speaker's receives, and so of the longest message that it can
+ *	take: at least EXS_WIRE_BUF_LEN
+ * @eager_space: bytes of unread eager messages that the speaker stores (seqpacket), or of a
+ *	stream before it has a ring; 0: none
+ * @features: EXS_WIRE_F_*; those that both sides offer apply. A side does not offer bits
+ *	that it does not know.
  */
 struct exs_hello {
 	u8 socktype;
@@ -76,17 +80,27 @@ struct exs_hello {
  */
 #define EXS_WIRE_F_INVALIDATE	0x00000001u
 
-/* What we know of, and offer. */
-#define EXS_WIRE_FEATURES	EXS_WIRE_F_INVALIDATE
+/* Messages may go through a ring, as bytes of a stream do (seqpacket). */
+#define EXS_WIRE_F_MESSAGE_RING	0x00000002u
 
-/* Why a request is rejected. Of one without a reason nobody said anything. */
+/* A CREDIT may report that there are too few. */
+#define EXS_WIRE_F_ASK		0x00000004u
+
+/* A stream without a ring may send EAGERs while there is eager space. */
+#define EXS_WIRE_F_STREAM_EAGER	0x00000008u
+
+/* The features that we offer. */
+#define EXS_WIRE_FEATURES	(EXS_WIRE_F_INVALIDATE | EXS_WIRE_F_MESSAGE_RING | \
+				 EXS_WIRE_F_ASK | EXS_WIRE_F_STREAM_EAGER)
+
+/* Why a request is rejected. NONE: the peer gave no reason. */
 enum exs_wire_reason {
 	EXS_REJECT_NONE		= 0,
-	EXS_REJECT_VERSION	= 1,	/* the hello's is not spoken           */
+	EXS_REJECT_VERSION	= 1,	/* the hello has another version       */
 	EXS_REJECT_MALFORMED	= 2,	/* no hello, or an impossible value    */
-	EXS_REJECT_SOCKTYPE	= 3,	/* the listener has the other one      */
-	EXS_REJECT_BACKLOG	= 4,	/* is full                             */
-	EXS_REJECT_LIMIT	= 5,	/* the listener's, or memory           */
+	EXS_REJECT_SOCKTYPE	= 3,	/* the listener has another one        */
+	EXS_REJECT_BACKLOG	= 4,	/* the backlog is full                 */
+	EXS_REJECT_LIMIT	= 5,	/* the listener's limit, or memory     */
 	EXS_REJECT_DISABLED	= 6,	/* by the administrator                */
 	EXS_REJECT_MAX		= EXS_REJECT_DISABLED,
 };
@@ -94,16 +108,23 @@ enum exs_wire_reason {
 /* Message types. @a, @b, @c of the header are named per type. */
 enum exs_msg_type {
 	EXS_MSG_CREDIT	= 1,	/* the credits of every header; a: how many
-				 * there are from now on, 0: as before         */
+				 * there are from now on, 0: as before; b: so
+				 * many of the peer's are too few, 0: none
+				 */
 	EXS_MSG_ADVERT	= 2,	/* a: phase or number, b: position, c: space   */
 	EXS_MSG_REVOKE	= 3,	/* a: phase                                    */
 	EXS_MSG_ANSWER	= 4,	/* a: phase, b: sender's position or number    */
-	EXS_MSG_SPACE	= 5,	/* c: returned bytes of ring or eager space    */
+	EXS_MSG_SPACE	= 5,	/* c: returned bytes of ring or eager space;
+				 * seqpacket: b: of the ring
+				 */
 	EXS_MSG_REQUEST	= 6,	/* a: number, b: length, 0 takes it back
 				 * (seqpacket);
-				 * stream: "describe a ring", both 0          */
+				 * stream: "describe a ring", both 0
+				 */
 	EXS_MSG_RING	= 7,	/* b: size; segments describe the ring         */
-	EXS_MSG_EAGER	= 8,	/* a: number, b: length; data follows          */
+	EXS_MSG_EAGER	= 8,	/* a: number, b: length; data follows; stream:
+				 * a: position, c: space
+				 */
 	EXS_MSG_WRITTEN	= 9,	/* a: the immediate of the WRITE before it     */
 	EXS_MSG_FIN	= 10,	/* no more bytes or messages will follow       */
 	EXS_MSG_MAX	= EXS_MSG_FIN,
@@ -135,9 +156,9 @@ struct exs_seg {
  * @c: see the type
  * @nsegs: segments in @segs (ADVERT, RING)
  * @segs: the segments
- * @data: the bytes after the header of an EAGER message (parsing only: they
- *	stay in the parsed buffer; who sends puts them behind the header)
- * @len: how many there are
+ * @data: the bytes after the header of an EAGER message (parsing only: they stay in the
+ *	parsed buffer; a sender writes them after the header)
+ * @len: their number
  */
 struct exs_msg {
 	u8 type;
@@ -153,9 +174,9 @@ struct exs_msg {
 };
 
 /*
- * The immediate: two bits of kind, thirty of length. Or, marked by a kind that
- * there is not, two bits of kind, eight of credits and twenty of length: what is
- * answered with data of its own needs no CREDIT.
+ * The immediate: two bits of kind, thirty of length. Or, marked by an unused kind: two bits
+ * of kind, eight of credits and twenty of length. So a receiver that answers with data
+ * needs no CREDIT.
  */
 enum exs_imm_kind {
 	EXS_IMM_DIRECT		= 0,	/* into the head advert             */
@@ -194,7 +215,7 @@ static inline u32 exs_imm_credits(u32 imm)
 	return exs_imm_credited(imm) ? imm >> 20 & EXS_IMM_CREDITS_MAX : 0;
 }
 
-/* @imm, which carries none and whose length is EXS_IMM_CREDITED_MAX at most. */
+/* @imm without credits, and with a length of at most EXS_IMM_CREDITED_MAX. */
 static inline u32 exs_imm_with_credits(u32 imm, u32 credits)
 {
 	if (!credits)
@@ -204,9 +225,9 @@ static inline u32 exs_imm_with_credits(u32 imm, u32 credits)
 }
 
 /*
- * Each put returns the bytes written, each get 0; or -EINVAL (malformed),
- * -EMSGSIZE (does not fit). Any context. Of messages, what get accepts, put writes
- * again bit by bit: there is one encoding of everything.
+ * Each put returns the bytes written, each get 0; or -EINVAL (malformed), -EMSGSIZE (does
+ * not fit). Any context. There is one encoding of everything: put writes a message again
+ * exactly as get has accepted it.
  */
 int exs_wire_put_hello(void *buf, u32 size, const struct exs_hello *hello);
 int exs_wire_get_hello(const void *buf, u32 size, struct exs_hello *hello);
@@ -214,7 +235,7 @@ int exs_wire_get_hello(const void *buf, u32 size, struct exs_hello *hello);
 int exs_wire_put_reject(void *buf, u32 size, enum exs_wire_reason reason);
 enum exs_wire_reason exs_wire_get_reject(const void *buf, u32 size);
 
-/* What exs_wire_put_msg() is going to write. */
+/* The length that exs_wire_put_msg() will write. */
 static inline u32 exs_wire_msg_len(const struct exs_msg *msg)
 {
 	return EXS_WIRE_HDR_LEN + msg->nsegs * EXS_WIRE_SEG_LEN;

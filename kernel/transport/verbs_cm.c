@@ -5,12 +5,12 @@
  *   connecting: resolve address > make queue pair, resolve route > connect > open
  *   accepting:  (verbs_listen.c) > make queue pair, accept > first message: open
  *
- * The CM's handlers only note what happened. The steps that follow are taken by
- * the task in connect(2), if it blocks: siw makes its TCP connection in the
- * caller's network namespace, so that is the only way out of a container.
- * Otherwise, and when that task was interrupted, works take them: cm_work, but the one
- * that sleeps until TCP's connection is made, for minutes if nobody answers, has a work
- * and a queue of its own, and a user net.exs.max_user_workers of them at a time.
+ * The CM's handlers only record what happened. The task in connect(2), if it blocks,
+ * takes the steps that follow: siw makes its TCP connection in the caller's network
+ * namespace, so only this task can connect out of a container. Otherwise, and when that
+ * task was interrupted, works take them: cm_work; but the step that sleeps until TCP's
+ * connection is made, for minutes if the peer does not answer, has a work and a queue of
+ * its own, and a user has at most net.exs.max_user_workers of them at a time.
  */
 #include <linux/nsproxy.h>
 #include <linux/sched/signal.h>
@@ -24,31 +24,28 @@
 #define EXS_VERBS_ADDR_MS	8000
 #define EXS_VERBS_ROUTE_MS	8000
 
-/* The REQ's retransmissions; rdma_cm's own timer is far too patient for us. */
-#define EXS_VERBS_RETRIES	7	/* rxe: for ever; see verbs_stall.c    */
-#define EXS_VERBS_RNR_RETRIES	6	/* 7 would be: for ever               */
+/* The REQ's retransmissions; rdma_cm's own timer is too long for us. */
+#define EXS_VERBS_RETRIES	7	/* rxe: unlimited; see verbs_stall.c   */
+#define EXS_VERBS_RNR_RETRIES	6	/* 7 would be unlimited               */
 
-/* iWARP: how many local ports are tried */
-#define EXS_VERBS_PORTS		32
-
-/* iWARP: when to greet a peer that we have not heard of again; times four. */
+/* iWARP: when to greet a silent peer again; times four. */
 #define EXS_VERBS_NUDGE_MS	20
 #define EXS_VERBS_NUDGE_MAX_MS	5200
 
-/* A mishap of the hand-shake as connect(2) reports it. */
+/* A failed hand-shake's error as connect(2) reports it. */
 static int exs_verbs_errno(int err)
 {
 	switch (err) {
 	case -ENODATA:		/* no neighbour entry */
 		return -EHOSTUNREACH;
-	case -ECONNRESET:	/* iWARP: the peer's MPA layer said no */
+	case -ECONNRESET:	/* iWARP: the peer's MPA layer refused */
 		return -ECONNREFUSED;
 	default:
 		return err;
 	}
 }
 
-/* What the listener said, or -ECONNREFUSED. */
+/* The listener's reason as an errno, or -ECONNREFUSED. */
 static int exs_verbs_refused_errno(struct exs_verbs_ep *v,
 				   const struct rdma_conn_param *param)
 {
@@ -78,10 +75,10 @@ static int exs_verbs_refused_errno(struct exs_verbs_ep *v,
 	}
 }
 
-/* @ev: a reject. What the CM itself says has no private data of a listener's. */
+/* @ev: a reject. A reject by the CM itself has no private data of a listener. */
 static int exs_verbs_reject_errno(struct exs_verbs_ep *v, const struct rdma_cm_event *ev)
 {
-	if (v->iwarp || ev->status == IB_CM_REJ_CONSUMER_DEFINED)
+	if (exs_verbs_has(v, EXS_QUIRK_NO_REASON) || ev->status == IB_CM_REJ_CONSUMER_DEFINED)
 		return exs_verbs_refused_errno(v, &ev->param.conn);
 	switch (ev->status) {
 	case IB_CM_REJ_TIMEOUT:
@@ -93,10 +90,10 @@ static int exs_verbs_reject_errno(struct exs_verbs_ep *v, const struct rdma_cm_e
 	}
 }
 
-/* The step of which a worker sleeps for the peer. */
+/* The step in which a worker sleeps for the peer. */
 static unsigned long exs_verbs_blocking_steps(const struct exs_verbs_ep *v)
 {
-	return v->iwarp ? BIT(EXS_VERBS_DO_CONNECT) : 0;
+	return exs_verbs_has(v, EXS_QUIRK_SLOW_CONNECT) ? BIT(EXS_VERBS_DO_CONNECT) : 0;
 }
 
 static void exs_verbs_queue_steps(struct exs_verbs_ep *v, unsigned long steps)
@@ -109,7 +106,7 @@ static void exs_verbs_queue_steps(struct exs_verbs_ep *v, unsigned long steps)
 		queue_work(exs_verbs_wq, &v->cm_work);
 }
 
-/* Leave @what for whoever takes the steps. CM handlers, tasks. */
+/* Record @what for the task or worker that takes the steps. CM handlers, tasks. */
 void exs_verbs_note(struct exs_verbs_ep *v, unsigned int what)
 {
 	set_bit(what, &v->todo);
@@ -121,7 +118,7 @@ void exs_verbs_note(struct exs_verbs_ep *v, unsigned int what)
 		exs_verbs_queue_steps(v, BIT(what));
 }
 
-/* The connection ended: @err as of exs_conn_lost(), once all that arrived before
+/* The connection ended: @err as for exs_conn_lost(), after everything that arrived before
  * was processed. Any context.
  */
 void exs_verbs_note_lost(struct exs_verbs_ep *v, int err)
@@ -131,7 +128,7 @@ void exs_verbs_note_lost(struct exs_verbs_ep *v, int err)
 	queue_work(exs_verbs_wq, &v->cm_work);
 }
 
-/* What getsockname() and getpeername() say. */
+/* The addresses for getsockname() and getpeername(). */
 void exs_verbs_addresses(struct exs_verbs_ep *v)
 {
 	const struct rdma_addr *addr = &v->id->route.addr;
@@ -154,7 +151,7 @@ static void exs_verbs_param(struct exs_verbs_ep *v, struct rdma_conn_param *para
 	*param = (struct rdma_conn_param) {
 		.private_data		= hello,
 		.private_data_len	= WARN_ON_ONCE(len < 0) ? 0 : len,
-		/* We never read; one is what every provider can do with. */
+		/* We never read; every provider supports one */
 		.responder_resources	= 1,
 		.initiator_depth	= 1,
 		.flow_control		= 1,
@@ -164,8 +161,8 @@ static void exs_verbs_param(struct exs_verbs_ep *v, struct rdma_conn_param *para
 }
 
 /*
- * With SO_BINDTODEVICE the CM looks for a route by that interface. The peer's packets have
- * the same service type: that is in the request.
+ * With SO_BINDTODEVICE the CM looks for a route by that interface. The service type is
+ * sent in the request, so the peer's packets have it, too.
  */
 static int exs_verbs_resolve(struct exs_verbs_ep *v, unsigned int ms)
 {
@@ -180,8 +177,8 @@ static int exs_verbs_resolve(struct exs_verbs_ep *v, unsigned int ms)
 }
 
 /*
- * The CM may miss that a neighbour has answered, and sees it when its time is up: so that
- * is before ours, if that is short.
+ * The CM may miss a neighbour's answer, and notices it only after its timeout. So that
+ * timeout is shorter than ours, if ours is short.
  */
 static unsigned int exs_verbs_addr_ms(const struct exs_verbs_ep *v, long timeout)
 {
@@ -190,7 +187,7 @@ static unsigned int exs_verbs_addr_ms(const struct exs_verbs_ep *v, long timeout
 	return v->ep.conn->falls_back ? ms / 4 : ms;
 }
 
-/* What the CM calls it that no RDMA device is at that interface depends on the family. */
+/* If there is no RDMA device at that interface, the CM's error depends on the family. */
 static int exs_verbs_addr_errno(const struct exs_verbs_ep *v, int err)
 {
 	if (err == -ETIMEDOUT)
@@ -200,7 +197,7 @@ static int exs_verbs_addr_errno(const struct exs_verbs_ep *v, int err)
 	return exs_verbs_errno(err);
 }
 
-/* Whatever the CM made of it: by another interface than that nothing goes. */
+/* Whatever the CM chose: only that interface is allowed. */
 static bool exs_verbs_right_interface(const struct exs_verbs_ep *v)
 {
 	int bound = v->ep.conn->bound_dev_if;
@@ -214,21 +211,19 @@ static int exs_verbs_step_route(struct exs_verbs_ep *v)
 
 	if (!exs_verbs_right_interface(v))
 		return -ENETUNREACH;
-	/* A server that has only TCP would be sent a hand-shake in place of a request. */
-	if (v->ep.conn->falls_back && rdma_protocol_iwarp(v->id->device, v->id->port_num))
+	/* A server that has only TCP would get a hand-shake instead of a request. */
+	if (v->ep.conn->falls_back && exs_verbs_quirks(v->id) & EXS_QUIRK_TCP_PORT)
 		return -ESOCKTNOSUPPORT;
 	exs_verbs_addresses(v);
 	err = exs_verbs_make_qp(v);
 	return err ? err : rdma_resolve_route(v->id, EXS_VERBS_ROUTE_MS);
 }
 
-/*
- * iWARP's ports are TCP's, but the CM chooses from its own: if TCP has the one that
- * it chose in use, begin again with another.
- */
+/* Whether TCP uses the port that the CM chose: then start again with another. */
 static bool exs_verbs_port_taken(const struct exs_verbs_ep *v, int err)
 {
-	return v->iwarp && (err == -EADDRINUSE || err == -EADDRNOTAVAIL) &&
+	return exs_verbs_has(v, EXS_QUIRK_TCP_PORT) &&
+	       (err == -EADDRINUSE || err == -EADDRNOTAVAIL) &&
 	       !exs_verbs_is(v, EXS_VERBS_BOUND) && v->ports < EXS_VERBS_PORTS;
 }
 
@@ -250,15 +245,15 @@ static int exs_verbs_step_connect(struct exs_verbs_ep *v)
 	u8 hello[EXS_WIRE_HELLO_LEN];
 	int err;
 
-	if (v->iwarp && !net_eq(current->nsproxy->net_ns, net))
+	if (exs_verbs_has(v, EXS_QUIRK_CALLERS_NET) && !net_eq(current->nsproxy->net_ns, net))
 		return -EOPNOTSUPP;
 	exs_verbs_param(v, &param, hello);
 	set_bit(EXS_VERBS_STARTED, &v->flags);
 	err = rdma_connect(v->id, &param);
 	if (exs_verbs_port_taken(v, err))
 		return exs_verbs_other_port(v);
-	if (err && signal_pending(current) && v->iwarp) {
-		/* siw's TCP connect was interrupted; the worker tries again. */
+	if (err && signal_pending(current) && exs_verbs_has(v, EXS_QUIRK_SLOW_CONNECT)) {
+		/* It was interrupted; the worker tries again. */
 		set_bit(EXS_VERBS_DO_CONNECT, &v->todo);
 		return -ERESTARTSYS;
 	}
@@ -282,17 +277,25 @@ static int exs_verbs_step_accept(struct exs_verbs_ep *v)
 	return err;
 }
 
-/*
- * siw's accept sends the answer before it listens to its socket: a first message
- * that arrives in between is noticed only when another follows. So greet again
- * until the peer was heard of.
- */
+/* EXS_QUIRK_DEAF_ACCEPT: greet again until a message from the peer arrives. */
 static void exs_verbs_nudge_later(struct exs_verbs_ep *v)
 {
 	v->nudge_ms = v->nudge_ms ? 4 * v->nudge_ms : EXS_VERBS_NUDGE_MS;
 	if (v->nudge_ms <= EXS_VERBS_NUDGE_MAX_MS)
 		queue_delayed_work(exs_verbs_wq, &v->timer,
 				   msecs_to_jiffies(v->nudge_ms));
+}
+
+/* Send something that makes the peer's provider look. */
+static void exs_verbs_knock(struct exs_verbs_ep *v)
+{
+	struct exs_conn *conn = v->ep.conn;
+
+	lockdep_assert_held(&conn->lock);
+	if (exs_engine_may_greet(&conn->engine))
+		exs_engine_greet(&conn->engine);
+	else if (!v->chains && exs_verbs_room(&v->ep) && exs_verbs_post_probe(v))
+		exs_verbs_note_lost(v, ECONNRESET);
 }
 
 static void exs_verbs_nudge(struct exs_verbs_ep *v)
@@ -303,7 +306,7 @@ static void exs_verbs_nudge(struct exs_verbs_ep *v)
 	spin_lock(&conn->lock);
 	heard = v->heard || exs_verbs_is(v, EXS_VERBS_CLOSING);
 	if (!heard)
-		exs_engine_greet(&conn->engine);
+		exs_verbs_knock(v);
 	spin_unlock(&conn->lock);
 	if (heard)
 		return;
@@ -312,7 +315,7 @@ static void exs_verbs_nudge(struct exs_verbs_ep *v)
 	exs_verbs_nudge_later(v);
 }
 
-/* Of a path with RoCE or InfiniBand: iWARP's segments are the device's secret. */
+/* For RoCE or InfiniBand: iWARP does not tell its segment size. */
 static u32 exs_verbs_mss(const struct exs_verbs_ep *v)
 {
 	const struct sa_path_rec *path = v->id->route.path_rec;
@@ -321,8 +324,8 @@ static u32 exs_verbs_mss(const struct exs_verbs_ep *v)
 }
 
 /*
- * Both sides: the connection is up. The active side's first message is a CREDIT
- * though none is due, as the passive side waits for it. Sleeps.
+ * Both sides: the connection is up. The active side sends a CREDIT first, although none
+ * is due, because the passive side waits for it. Sleeps.
  */
 int exs_verbs_open(struct exs_verbs_ep *v)
 {
@@ -335,7 +338,7 @@ int exs_verbs_open(struct exs_verbs_ep *v)
 	}
 	exs_verbs_addresses(v);
 	conn->mss = exs_verbs_mss(v);
-	/* Either its time is up, which the next call sees, or it is in time. */
+	/* If the time is up, the next call notices; otherwise we are in time. */
 	cancel_delayed_work_sync(&v->timer);
 	/* Bounds the keys that the peer may use: EXS_VERBS_KEYS_MAX. */
 	v->peer.max_segs = min_t(u16, v->peer.max_segs, EXS_VERBS_KEYS_MAX);
@@ -349,7 +352,7 @@ int exs_verbs_open(struct exs_verbs_ep *v)
 	v->alive = jiffies;
 	set_bit(EXS_VERBS_OPEN, &v->flags);
 	spin_unlock(&conn->lock);
-	if (exs_verbs_is(v, EXS_VERBS_ACTIVE) && v->iwarp)
+	if (exs_verbs_is(v, EXS_VERBS_ACTIVE) && exs_verbs_has(v, EXS_QUIRK_DEAF_ACCEPT))
 		exs_verbs_nudge_later(v);
 	wake_up(&v->wait);
 	return 0;
@@ -372,8 +375,8 @@ static int (*const exs_verbs_step[])(struct exs_verbs_ep *v) = {
 };
 
 /*
- * Take those of @steps that are due, and only if @blocking those that may sleep for long,
- * which may turn out on the way. Return: 0, or -ERESTARTSYS. Sleeps.
+ * Take the @steps that are due; those that may sleep for long only if @blocking, which a
+ * step may find out on the way. Return: 0, or -ERESTARTSYS. Sleeps.
  */
 static int exs_verbs_take_steps(struct exs_verbs_ep *v, unsigned long steps, bool blocking)
 {
@@ -399,17 +402,18 @@ static int exs_verbs_take_steps(struct exs_verbs_ep *v, unsigned long steps, boo
 }
 
 /*
- * A peer that disconnects after its FIN may have taken all that was sent to it. It says
- * so by the queue pair, and its disconnect comes by another: what it acknowledged may
- * still be on its way, or in the provider, and would be lost in the error state. iWARP's
- * completions do not come from the peer. Nothing more is posted meanwhile.
+ * A peer that disconnects after its FIN may have received everything. Its acknowledgments
+ * come by the queue pair, its disconnect by another: some may still be in flight, or in
+ * the provider, and the error state would lose them. (Not where completions do not depend
+ * on the peer.) Nothing more is posted meanwhile.
  */
 static bool exs_verbs_awaits_acks(struct exs_verbs_ep *v)
 {
 	struct exs_conn *conn = v->ep.conn;
 	bool awaits;
 
-	if (READ_ONCE(v->lost_err) || v->iwarp || !exs_verbs_is(v, EXS_VERBS_GONE))
+	if (READ_ONCE(v->lost_err) || exs_verbs_has(v, EXS_QUIRK_UNCONFIRMED) ||
+	    !exs_verbs_is(v, EXS_VERBS_GONE))
 		return false;
 	spin_lock(&conn->lock);
 	awaits = conn->state == EXS_CONN_UP && conn->engine.fin_rcvd && v->sending &&
@@ -419,9 +423,9 @@ static bool exs_verbs_awaits_acks(struct exs_verbs_ep *v)
 }
 
 /*
- * The end, or, while acknowledgements may come, the time that they have: half of what the
- * peer waits, meanwhile, for our answer, as nothing may be sent to it when its queue pair
- * goes (exs_verbs_may_arrive()).
+ * The end; or, while acknowledgments may come, the time for them: half of the time that
+ * the peer waits for our answer, as nothing may be sent to it when its queue pair goes
+ * (exs_verbs_may_arrive()).
  */
 static void exs_verbs_lost(struct exs_verbs_ep *v)
 {
@@ -452,7 +456,7 @@ void exs_verbs_connect_again(struct exs_turn *turn)
 	queue_work(exs_verbs_connect_wq, &v->connect_work);
 }
 
-/* While it waits for its turn it has a hold, and once it is closed it does not wait. */
+/* It holds the endpoint while it waits for its turn; once closed it does not wait. */
 static void exs_verbs_connect_waits(struct exs_verbs_ep *v)
 {
 	if (exs_verbs_is(v, EXS_VERBS_CLOSING) && exs_turn_withdraw(v->ep.conn->user, &v->turn))
@@ -481,14 +485,14 @@ void exs_verbs_connect_work(struct work_struct *work)
 	exs_verbs_unhold(v);
 }
 
-/* The hand-shake took too long; or it is done, and the peer still silent (iWARP), or gone. */
+/* The hand-shake took too long; or it is done, and the peer is silent, or gone. */
 void exs_verbs_timer(struct work_struct *work)
 {
 	struct exs_verbs_ep *v = container_of(to_delayed_work(work),
 					      struct exs_verbs_ep, timer);
 
 	if (exs_verbs_is(v, EXS_VERBS_OPEN)) {
-		if (v->iwarp)
+		if (exs_verbs_has(v, EXS_QUIRK_DEAF_ACCEPT))
 			exs_verbs_nudge(v);
 		else
 			exs_conn_lost(v->ep.conn, 0);	/* exs_verbs_lost() */
@@ -501,7 +505,7 @@ void exs_verbs_timer(struct work_struct *work)
 	exs_conn_lost(v->ep.conn, ETIMEDOUT);
 }
 
-/* The peer's answer: its hello. */
+/* The peer's answer has its hello. */
 static void exs_verbs_established(struct exs_verbs_ep *v,
 				  const struct rdma_conn_param *param)
 {
@@ -512,7 +516,7 @@ static void exs_verbs_established(struct exs_verbs_ep *v,
 	exs_verbs_note(v, EXS_VERBS_DO_OPEN);
 }
 
-/* The teardown need not wait for it any more. */
+/* The teardown need not wait for the peer any more. */
 static void exs_verbs_peer_gone(struct exs_verbs_ep *v)
 {
 	set_bit(EXS_VERBS_GONE, &v->flags);
@@ -523,9 +527,9 @@ static void exs_verbs_peer_gone(struct exs_verbs_ep *v)
 }
 
 /*
- * A peer that leaves before our last message of the hand-shake reached its CM
- * rejects what is established here. (Were it to call rdma_notify() when our data
- * overtakes that message, its answer would still be repeated for a minute, and
+ * A peer that leaves before its CM got our last message of the hand-shake rejects a
+ * connection that is established here. (rdma_notify() at the peer, when our data
+ * overtakes that message, does not help: its answer would be repeated for a minute, and
  * destroying the identifier would wait for that.)
  */
 static void exs_verbs_rejected(struct exs_verbs_ep *v, const struct rdma_cm_event *ev)
@@ -537,7 +541,7 @@ static void exs_verbs_rejected(struct exs_verbs_ep *v, const struct rdma_cm_even
 		exs_conn_lost(v->ep.conn, -exs_verbs_reject_errno(v, ev));
 }
 
-/* A connection's identifier: what the CM says. Under its handler_mutex. */
+/* Events of a connection's identifier. Under its handler_mutex. */
 int exs_verbs_conn_event(struct rdma_cm_id *id, struct rdma_cm_event *ev)
 {
 	struct exs_verbs_ep *v = id->context;
@@ -585,7 +589,7 @@ int exs_verbs_conn_event(struct rdma_cm_id *id, struct rdma_cm_event *ev)
 	return 0;
 }
 
-/* How a connect that is no longer under way ended: 0 or a negative errno. */
+/* How a finished connect ended: 0 or a negative errno. */
 static int exs_verbs_outcome(struct exs_verbs_ep *v)
 {
 	struct exs_conn *conn = v->ep.conn;
@@ -599,11 +603,11 @@ static int exs_verbs_outcome(struct exs_verbs_ep *v)
 	return err;
 }
 
-/* The task stops taking steps; what is left of them is for the worker. */
+/* The task stops taking steps; the worker takes the rest. */
 static void exs_verbs_leave(struct exs_verbs_ep *v)
 {
 	WRITE_ONCE(v->driving, false);
-	/* Either we see the bit, or exs_verbs_note() sees us gone. */
+	/* Either we see the bit, or exs_verbs_note() sees that we left. */
 	smp_mb();
 	exs_verbs_queue_steps(v, READ_ONCE(v->todo) & EXS_VERBS_DO_STEPS);
 	exs_verbs_unhold(v);
@@ -630,7 +634,7 @@ static int exs_verbs_drive(struct exs_verbs_ep *v)
 	return err;
 }
 
-/* Return: 0, or -ECONNABORTED: it was closed before it began. */
+/* Return: 0, or -ECONNABORTED: it was closed before. */
 static int exs_verbs_start(struct exs_verbs_ep *v, bool nonblock)
 {
 	struct exs_conn *conn = v->ep.conn;
@@ -649,8 +653,8 @@ static int exs_verbs_start(struct exs_verbs_ep *v, bool nonblock)
 /*
  * exs_ep_ops.connect
  *
- * The caller keeps the endpoint alive (exs_conn.users), and a task that drives holds up
- * the teardown.
+ * The caller keeps the endpoint alive (exs_conn.users), and a task that takes steps
+ * delays the teardown.
  */
 int exs_verbs_connect(struct exs_ep *ep, bool nonblock, long timeout)
 {
@@ -662,7 +666,7 @@ int exs_verbs_connect(struct exs_ep *ep, bool nonblock, long timeout)
 		return err;
 	set_bit(EXS_VERBS_ACTIVE, &v->flags);
 	queue_delayed_work(exs_verbs_wq, &v->timer, timeout);
-	/* No step is taken before the name that it has by now is known. */
+	/* Take no step before the present name is known. */
 	mutex_lock(&v->step_mutex);
 	err = exs_verbs_resolve(v, exs_verbs_addr_ms(v, timeout));
 	if (!err)

@@ -2,11 +2,10 @@
 /*
  * Completions.
  *
- * The provider's completion handler may run in an interrupt and with the
- * provider's own locks held, so it only wakes a thread that waits, or queues work.
- * Both call the same drain function; cq_mutex keeps completions in their order
- * between the two. conn->lock is taken around a batch; what the batch made possible
- * is done by exs_conn_run() when both locks are free.
+ * The provider's completion handler may run in an interrupt and with the provider's own
+ * locks held, so it only wakes a waiting thread, or queues work. Both call the same drain
+ * function; cq_mutex keeps completions in order. conn->lock is held for a batch.
+ * exs_conn_run() does the resulting work when both locks are free.
  *
  * Every work request carries a cqe, so ib_drain_qp() works: its own
  * completions come through here like any other.
@@ -18,7 +17,7 @@
 #define EXS_VERBS_TURNS		32	/* batches, then others get the processor */
 #define EXS_VERBS_ATTENDED	1	/* jiffies that an attending thread has  */
 
-/* The processor that EXS_SO_CPU names, if it is there; else any. */
+/* The processor that EXS_SO_CPU names, if it is online; otherwise any. */
 static int exs_verbs_cq_cpu(const struct exs_verbs_ep *v)
 {
 	int cpu = exs_option(&v->ep.conn->options, EXS_SO_CPU);
@@ -27,8 +26,8 @@ static int exs_verbs_cq_cpu(const struct exs_verbs_ep *v)
 }
 
 /*
- * Have the queue drained after @delay jiffies, or sooner if that was asked for. Work
- * that is just ending is taken up again where it runs.
+ * Have the queue drained after @delay jiffies, or sooner if requested. Work that is just
+ * ending is queued again where it runs.
  */
 exs_hot
 static void exs_verbs_cq_queue(struct exs_verbs_ep *v, unsigned long delay)
@@ -37,7 +36,7 @@ static void exs_verbs_cq_queue(struct exs_verbs_ep *v, unsigned long delay)
 	bool queued;
 	int cpu;
 
-	/* A processor that is there now stays until its timer is queued. */
+	/* A processor that is online now stays until its timer is queued. */
 	preempt_disable();
 	cpu = exs_verbs_cq_cpu(v);
 	if (delay)
@@ -50,8 +49,8 @@ static void exs_verbs_cq_queue(struct exs_verbs_ep *v, unsigned long delay)
 }
 
 /*
- * The provider's call: any context. A thread that attends to the connection is left
- * to it, but not believed for long: it may not get the processor.
+ * The provider's call: any context. A thread that attends to the connection gets some
+ * time, but not long: it may not get the processor.
  */
 exs_hot
 void exs_verbs_cq_event(struct ib_cq *cq, void *context)
@@ -61,7 +60,7 @@ void exs_verbs_cq_event(struct ib_cq *cq, void *context)
 	exs_verbs_cq_queue(v, exs_conn_event(v->ep.conn) ? EXS_VERBS_ATTENDED : 0);
 }
 
-/* End the connection when the batch is done; conn->lock held. */
+/* End the connection after the batch; conn->lock held. */
 void exs_verbs_fail(struct exs_verbs_ep *v, int err)
 {
 	lockdep_assert_held(&v->ep.conn->lock);
@@ -71,15 +70,14 @@ void exs_verbs_fail(struct exs_verbs_ep *v, int err)
 	WRITE_ONCE(v->failed, true);
 }
 
-/* The errno that TCP would give; 0: the queue pair ended, the CM knows why. */
+/* The errno that TCP would report; 0: the queue pair ended, and the CM knows why. */
 static int exs_wc_errno(const struct exs_verbs_ep *v, enum ib_wc_status status)
 {
 	switch (status) {
 	case IB_WC_WR_FLUSH_ERR:
 		return 0;
 	case IB_WC_LOC_QP_OP_ERR:
-		/* siw: the TCP connection below is gone. */
-		return v->iwarp ? 0 : -EIO;
+		return exs_verbs_has(v, EXS_QUIRK_FAILED_IS_END) ? 0 : -EIO;
 	case IB_WC_RETRY_EXC_ERR:
 		return -ETIMEDOUT;
 	case IB_WC_RNR_RETRY_EXC_ERR:
@@ -96,8 +94,8 @@ static int exs_wc_errno(const struct exs_verbs_ep *v, enum ib_wc_status status)
 }
 
 /*
- * What it means that nothing could be posted. siw refuses when the peer has gone
- * already, which we are about to hear: that is a 0 as above.
+ * The meaning of a failed post. siw refuses if the peer has already left, which the CM
+ * will report: then 0 as above.
  */
 int exs_verbs_post_errno(const struct exs_verbs_ep *v, int err)
 {
@@ -107,7 +105,7 @@ int exs_verbs_post_errno(const struct exs_verbs_ep *v, int err)
 	return -EIO;
 }
 
-/* @wc is an error: the end of the connection; conn->lock held. */
+/* @wc is an error, which ends the connection; conn->lock held. */
 void exs_verbs_wc_error(struct exs_verbs_ep *v, const struct ib_wc *wc)
 {
 	if (!v->failed && wc->status != IB_WC_WR_FLUSH_ERR) {
@@ -118,18 +116,18 @@ void exs_verbs_wc_error(struct exs_verbs_ep *v, const struct ib_wc *wc)
 	exs_verbs_fail(v, -exs_wc_errno(v, wc->status));
 }
 
-/* The device has invalidated a key: what may ask for that, and which. */
+/* The device has invalidated a key: which one, and by which opcode. */
 static bool exs_verbs_may_kill(struct exs_verbs_ep *v, const struct ib_wc *wc)
 {
 	return v->peer.features & EXS_WIRE_F_INVALIDATE &&
 	       exs_verbs_key_died(v, wc->ex.invalidate_rkey);
 }
 
-/* Hand a message to the connection. Return: 0, -EPROTO, -ENOMEM. */
-static int exs_verbs_receive(struct exs_verbs_ep *v, const struct ib_wc *wc, u32 i)
+/* Pass a message to the connection. Return: 0, -EPROTO, -ENOMEM. */
+static int exs_verbs_receive(struct exs_verbs_ep *v, const struct ib_wc *wc,
+			     const struct exs_verbs_recv *recv)
 {
 	bool invalidates = wc->wc_flags & IB_WC_WITH_INVALIDATE;
-	u32 offset = i * EXS_WIRE_BUF_LEN;
 
 	if (invalidates && !exs_verbs_may_kill(v, wc))
 		return -EPROTO;
@@ -138,9 +136,8 @@ static int exs_verbs_receive(struct exs_verbs_ep *v, const struct ib_wc *wc, u32
 		return exs_conn_received_imm(v->ep.conn, be32_to_cpu(wc->ex.imm_data));
 	if (wc->wc_flags & IB_WC_WITH_IMM)
 		return -EPROTO;
-	ib_dma_sync_single_for_cpu(v->id->device, v->dma + offset, wc->byte_len,
-				   DMA_BIDIRECTIONAL);
-	return exs_conn_received(v->ep.conn, v->mem + offset, wc->byte_len, invalidates);
+	ib_dma_sync_single_for_cpu(v->id->device, recv->dma, wc->byte_len, DMA_BIDIRECTIONAL);
+	return exs_conn_received(v->ep.conn, recv->buf, wc->byte_len, invalidates);
 }
 
 /* A receive is complete; conn->lock held. */
@@ -148,7 +145,7 @@ exs_hot
 void exs_verbs_recv_done(struct ib_cq *cq, struct ib_wc *wc)
 {
 	struct exs_verbs_ep *v = cq->cq_context;
-	u32 i = wc->wr_cqe - v->recv;
+	struct exs_verbs_recv *recv = container_of(wc->wr_cqe, struct exs_verbs_recv, cqe);
 	int err;
 
 	if (exs_verbs_wc_failed(v, wc) || v->failed ||
@@ -156,8 +153,8 @@ void exs_verbs_recv_done(struct ib_cq *cq, struct ib_wc *wc)
 		return;
 	v->heard = true;
 	v->alive = jiffies;
-	/* An initiator that hears of us before we greeted: not our protocol. */
-	err = exs_verbs_is(v, EXS_VERBS_OPEN) ? exs_verbs_receive(v, wc, i) : -EPROTO;
+	/* An initiator that receives before we greeted: not our protocol. */
+	err = exs_verbs_is(v, EXS_VERBS_OPEN) ? exs_verbs_receive(v, wc, recv) : -EPROTO;
 	v->wants_memory = err == -ENOMEM;
 	if (v->wants_memory)
 		return;
@@ -165,7 +162,7 @@ void exs_verbs_recv_done(struct ib_cq *cq, struct ib_wc *wc)
 		exs_verbs_fail(v, EPROTO);
 		return;
 	}
-	err = exs_verbs_post_recv(v, i);
+	err = exs_verbs_post_recv(v, recv);
 	if (err) {
 		exs_verbs_fail(v, -exs_verbs_post_errno(v, err));
 		return;
@@ -192,7 +189,7 @@ static void exs_verbs_slot_over(struct exs_verbs_ep *v, struct exs_verbs_slot *s
 		exs_conn_fin_delivered(v->ep.conn);
 }
 
-/* A chain is complete, and so are the silent ones before it; conn->lock held. */
+/* A chain is complete, and so are the unsignalled ones before it; conn->lock held. */
 void exs_verbs_slot_done(struct ib_cq *cq, struct ib_wc *wc)
 {
 	struct exs_verbs_slot *slot = container_of(wc->wr_cqe, struct exs_verbs_slot, cqe);
@@ -205,12 +202,12 @@ void exs_verbs_slot_done(struct ib_cq *cq, struct ib_wc *wc)
 		first = list_first_entry(&v->slots_posted, struct exs_verbs_slot, link);
 		exs_verbs_slot_over(v, first);
 	} while (first != slot);
-	/* All that was sent before the peer left is acknowledged: exs_verbs_awaits_acks(). */
+	/* The peer acknowledged everything before it left: exs_verbs_awaits_acks(). */
 	if (unlikely(exs_verbs_is(v, EXS_VERBS_GONE)) && !v->sending)
 		exs_verbs_note_lost(v, 0);
 }
 
-/* Of a WR that was not signalled: only errors come here. */
+/* The completion of an unsignalled WR: always an error. */
 void exs_verbs_quiet_done(struct ib_cq *cq, struct ib_wc *wc)
 {
 	exs_verbs_wc_failed(cq->cq_context, wc);
@@ -236,8 +233,8 @@ static void exs_verbs_first_message(struct exs_verbs_ep *v, const struct ib_wc *
 }
 
 /*
- * One completion; conn->lock held, but not while a message waits for memory: so do what came
- * behind it and, without a new credit, the peer.
+ * One completion; conn->lock held, but not while a message waits for memory: then process
+ * the completions behind it, and the peer gets no new credit.
  */
 static void exs_verbs_complete(struct exs_verbs_ep *v, struct ib_wc *wc)
 	__must_hold(&v->ep.conn->lock)
@@ -252,7 +249,7 @@ static void exs_verbs_complete(struct exs_verbs_ep *v, struct ib_wc *wc)
 	}
 }
 
-/* One batch. Return: how many completions there were. */
+/* One batch. Return: the number of completions. */
 exs_hot
 static int exs_verbs_drain_batch(struct exs_verbs_ep *v)
 {
@@ -267,7 +264,7 @@ static int exs_verbs_drain_batch(struct exs_verbs_ep *v)
 	n = ib_poll_cq(v->cq, ARRAY_SIZE(wcs), wcs);
 	if (n <= 0)
 		return 0;
-	/* Whoever drains: messages that are kept are the connection's. */
+	/* Kept messages belong to the connection, whichever thread drains. */
 	old = set_active_memcg(conn->memcg);
 	exs_verbs_first_message(v, wcs, n);
 	spin_lock(&conn->lock);
@@ -280,7 +277,7 @@ static int exs_verbs_drain_batch(struct exs_verbs_ep *v)
 	return n;
 }
 
-/* Ask for the next event. Return: whether there are completions without one. */
+/* Request the next event. Return: whether there are completions without an event. */
 static bool exs_verbs_arm(struct exs_verbs_ep *v)
 {
 	lockdep_assert_held(&v->cq_mutex);
@@ -296,25 +293,25 @@ static void exs_verbs_report_failed(struct exs_verbs_ep *v)
 	spin_lock(&conn->lock);
 	err = v->fail;
 	spin_unlock(&conn->lock);
-	/* A request that is rejected: the CM ends the queue pair before it says why. */
+	/* A rejected request: the CM ends the queue pair before it reports the reason. */
 	if (!err && exs_verbs_is(v, EXS_VERBS_ACTIVE) && !exs_verbs_is(v, EXS_VERBS_OPEN))
 		return;
 	exs_conn_lost(conn, err);
 }
 
-/* What a batch made possible. */
+/* Do the work that a batch made possible. */
 static void exs_verbs_drained_batch(struct exs_verbs_ep *v)
 {
-	/* What others found meanwhile they report themselves. */
+	/* Other threads report what they found. */
 	if (unlikely(READ_ONCE(v->failed)))
 		exs_verbs_report_failed(v);
 	exs_conn_run(v->ep.conn);
 }
 
 /*
- * Process what is there, EXS_VERBS_TURNS at the most, and, with @arm, ask for the next
- * event. Return: how many completions there were; @more: whether there may be others
- * of which no event will tell.
+ * Process existing completions, EXS_VERBS_TURNS batches at most, and, with @arm, request
+ * the next event. Return: the number of completions; @more: whether there may be others
+ * that no event reports.
  */
 exs_hot
 static int exs_verbs_drain(struct exs_verbs_ep *v, bool arm, bool *more)
@@ -333,7 +330,7 @@ static int exs_verbs_drain(struct exs_verbs_ep *v, bool arm, bool *more)
 	return sum;
 }
 
-/* exs_ep_ops.drain, the worker's part, too. */
+/* exs_ep_ops.drain; also the worker's part. */
 exs_hot
 int exs_verbs_drain_all(struct exs_ep *ep)
 {
@@ -354,7 +351,7 @@ void exs_verbs_cq_work(struct work_struct *work)
 	exs_verbs_drain_all(&v->ep);
 }
 
-/* Process what is there now; the queue's event, if one was due, still comes. */
+/* Process existing completions; a pending event of the queue still comes. */
 void exs_verbs_poll(struct exs_verbs_ep *v)
 {
 	bool more;
@@ -362,7 +359,7 @@ void exs_verbs_poll(struct exs_verbs_ep *v)
 	exs_verbs_drain(v, false, &more);
 }
 
-/* exs_ep_ops.poll; the queue's event, if one was due, still comes. */
+/* exs_ep_ops.poll; a pending event of the queue still comes. */
 int exs_verbs_poll_some(struct exs_ep *ep)
 {
 	struct exs_verbs_ep *v = exs_verbs_ep(ep);

@@ -2,12 +2,11 @@
 /*
  * The life of an endpoint.
  *
- * It is made with an identifier of the CM's, holds a reference on its
- * connection, and ends in the teardown work that begins when it was closed and nobody
- * takes a step any more: disconnect, drain, end the transfers, give everything back.
- * Nothing in that waits for a program. Where the peer is given time to answer, the work
- * ends, and begins once more with the answer or when time is up: so however many peers
- * are dead, no worker sleeps for them.
+ * It is created with an identifier of the CM, and holds a reference on its connection.
+ * The teardown work ends it: it begins when the endpoint is closed and no step is being
+ * taken, disconnects, drains, ends the transfers, and releases everything. It never waits
+ * for a program. While the peer has time to answer, the work ends, and begins again with
+ * the answer or after the timeout: so no worker sleeps, however many peers are dead.
  */
 #include <linux/slab.h>
 
@@ -15,12 +14,12 @@
 #include "core/stats.h"
 #include "verbs_internal.h"
 
-/* 4.096 us << 17: half a second. With its retries hardware finds out a peer that is gone
- * after four seconds, or sixteen if it takes its full liberty.
+/* 4.096 us << 17: half a second. With its retries hardware detects a dead peer after four
+ * seconds, or after sixteen, which the standard allows.
  */
 #define EXS_VERBS_ACK_TIMEOUT	17
 
-/* Code for 10.24 ms, though honest peers never meet an empty receive queue. */
+/* Code for 10.24 ms, although correct peers never meet an empty receive queue. */
 #define EXS_VERBS_RNR_TIMER	20
 
 struct workqueue_struct *exs_verbs_wq;
@@ -42,6 +41,7 @@ static const struct exs_ep_ops exs_verbs_ops = {
 	.invalidate	= exs_verbs_invalidate,
 	.unmap		= exs_verbs_unmap,
 	.map_ring	= exs_verbs_map_ring,
+	.add_recvs	= exs_verbs_add_recvs,
 	.read_ring	= exs_verbs_read_ring,
 	.wrote		= exs_verbs_wrote,
 	.poll		= exs_verbs_poll_some,
@@ -75,14 +75,13 @@ static void exs_verbs_init_queues(struct exs_verbs_ep *v)
 	INIT_LIST_HEAD(&v->keys_free);
 	INIT_LIST_HEAD(&v->keys_out);
 	INIT_LIST_HEAD(&v->ring_keys);
+	INIT_LIST_HEAD(&v->more_recvs);
 	v->quiet.done = exs_verbs_quiet_done;
 	for (i = 0; i < EXS_VERBS_SLOTS; i++) {
 		v->slots[i].cqe.done = exs_verbs_slot_done;
 		INIT_LIST_HEAD(&v->slots[i].stale);
 		list_add_tail(&v->slots[i].link, &v->slots_free);
 	}
-	for (i = 0; i < EXS_VERBS_RECVS; i++)
-		v->recv[i].done = exs_verbs_recv_done;
 }
 
 static void exs_verbs_set_id(struct exs_verbs_ep *v, struct rdma_cm_id *id)
@@ -93,7 +92,7 @@ static void exs_verbs_set_id(struct exs_verbs_ep *v, struct rdma_cm_id *id)
 	rdma_set_min_rnr_timer(id, EXS_VERBS_RNR_TIMER);
 }
 
-/* Has @id and a reference on @conn, once it is published. Sleeps. */
+/* With @id and a reference on @conn, once published. Sleeps. */
 struct exs_verbs_ep *exs_verbs_alloc(struct exs_conn *conn, struct rdma_cm_id *id)
 {
 	struct mem_cgroup *old = set_active_memcg(conn->memcg);
@@ -114,7 +113,7 @@ struct exs_verbs_ep *exs_verbs_alloc(struct exs_conn *conn, struct rdma_cm_id *i
 	return v;
 }
 
-/* No identifier, no resources, not published any more. */
+/* No identifier, no resources, not published. */
 void exs_verbs_free(struct exs_verbs_ep *v)
 {
 	struct exs_conn *conn = v->ep.conn;
@@ -136,7 +135,7 @@ void exs_verbs_publish(struct exs_verbs_ep *v)
 	spin_unlock(&conn->lock);
 }
 
-/* Undo exs_verbs_publish() and exs_verbs_alloc(); nobody has used it. */
+/* Undo exs_verbs_publish() and exs_verbs_alloc() of an unused endpoint. */
 void exs_verbs_unpublish(struct exs_verbs_ep *v)
 {
 	struct exs_conn *conn = v->ep.conn;
@@ -180,13 +179,13 @@ int exs_verbs_create(struct net *net, struct exs_conn *conn)
 		rdma_destroy_id(id);
 		return -ENOMEM;
 	}
-	/* Not bound to a device: no event comes before we ask for one. */
+	/* Not bound to a device: no event comes until we request one. */
 	id->context = v;
 	exs_verbs_publish(v);
 	return 0;
 }
 
-/* Return: whether the peer has yet to answer: the work will begin once more. */
+/* Return: whether the peer's answer is pending: then the work begins again. */
 static bool exs_verbs_await_peer(struct exs_verbs_ep *v)
 {
 	set_bit(EXS_VERBS_PARTING, &v->flags);
@@ -198,7 +197,7 @@ static bool exs_verbs_await_peer(struct exs_verbs_ep *v)
 	return true;
 }
 
-/* In error and drained, it cannot touch memory any more. */
+/* In error and drained, it cannot access memory any more. */
 static void exs_verbs_end_transfers(struct exs_verbs_ep *v)
 {
 	exs_verbs_stop_qp(v);
@@ -213,7 +212,7 @@ static void exs_verbs_destroy(struct exs_verbs_ep *v)
 
 	exs_verbs_free_qp(v);
 	rdma_destroy_id(v->id);
-	/* Nothing is left that could queue them again, but the first of them the third. */
+	/* Nothing can queue them again, except that the third queues the first. */
 	cancel_work_sync(&v->cm_work);
 	cancel_work_sync(&v->connect_work);
 	cancel_delayed_work_sync(&v->timer);
@@ -260,13 +259,13 @@ void exs_verbs_close(struct exs_ep *ep)
 	if (test_and_set_bit(EXS_VERBS_CLOSING, &v->flags))
 		return;
 	wake_up(&v->wait);
-	/* Nobody has been charged yet for a request, which takes no turns either. */
+	/* A request has no user yet, and takes no turns either. */
 	if (ep->conn->user && exs_turn_withdraw(ep->conn->user, &v->turn))
 		exs_verbs_unhold(v);
 	exs_verbs_unhold(v);
 }
 
-/* Works that sleep for long, and those that must not wait for them, are apart. */
+/* Work that sleeps for long is apart from work that must not wait. */
 static const struct exs_verbs_queue {
 	struct workqueue_struct **wq;
 	const char *name;
@@ -281,8 +280,9 @@ static const struct exs_verbs_queue {
 	{ &exs_verbs_connect_wq, "exs_connect", WQ_UNBOUND, WQ_MAX_ACTIVE },
 	{ &exs_verbs_end_wq, "exs_end", WQ_UNBOUND, WQ_MAX_ACTIVE },
 	/*
-	 * There is one item per connection, and its rounds are bounded: so one at a time
-	 * on a processor, where the event came or EXS_SO_CPU says, and not before programs.
+	 * Each connection has one item, and its rounds are bounded. So one at a time runs
+	 * on a processor, chosen by the event or EXS_SO_CPU, with the priority of
+	 * programs.
 	 */
 	{ &exs_verbs_cq_wq, "exs_cq", WQ_PERCPU, 0 },
 };

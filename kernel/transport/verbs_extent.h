@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * What one memory key covers. It is asked when a receive is mapped, which then knows
- * how many keys it needs, and when they are registered: one answer for both.
+ * The memory that one key covers. Used when a receive is mapped, to count its keys, and
+ * when they are registered: both get the same answer.
  */
 #ifndef EXS_TRANSPORT_VERBS_EXTENT_H
 #define EXS_TRANSPORT_VERBS_EXTENT_H

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * What the files of the verbs transport share.
+ * Shared by the files of the verbs transport (verbs.h: its interface). It executes what
+ * proto/ decided, and reports to core/ what happened. Objects: struct exs_verbs_ep, an
+ * endpoint; struct exs_bound (verbs_listen.c). In the order in which to read them:
+ * endpoint; struct exs_bound (verbs_listen.c). In the order in which to read them:
  *
  *   verbs_ep.c      an endpoint's life: made, torn down; the ops table
  *   verbs_cm.c      its hand-shake (rdma_cm), either side
@@ -11,14 +14,14 @@
  *   verbs_extent.h  how much one memory key covers
  *   verbs_mr.c      memory keys: the pool, registration, invalidation
  *   verbs_post.c    executing struct exs_tx
- *   verbs_inline.c  work requests that take their bytes along
  *   verbs_cq.c      completions
  *   verbs_stall.c   notices that there are none
+ *   verbs_quirks.h, verbs_quirks.c  how devices differ
  *
- * Locks, outermost first: step_mutex, cq_mutex, listener's lock, keys_mutex,
- * conn->lock. CM handlers take the listener's lock and conn->lock; QP events take
- * none and queue work. Nothing here is done with the CM's handler_mutex wanted
- * while one of these is held, but for step_mutex.
+ * Locks, outermost first: step_mutex, cq_mutex, listener's lock, keys_mutex, conn->lock. CM
+ * handlers take the listener's lock and conn->lock; QP events take none and queue work.
+ * Except for step_mutex, no code here waits for the CM's handler_mutex while it holds one
+ * of these.
  */
 #ifndef EXS_TRANSPORT_VERBS_INTERNAL_H
 #define EXS_TRANSPORT_VERBS_INTERNAL_H
@@ -28,58 +31,65 @@
 #include <rdma/rdma_cm.h>
 
 #include "core/sock.h"
+#include "core/transport.h"
 #include "verbs.h"
 #include "verbs_extent.h"
+#include "verbs_quirks.h"
+
+/* EXS_QUIRK_TCP_PORT: most ports of the CM to try */
+#define EXS_VERBS_PORTS		32
 
 /*
- * The send queue. A memory key, once registered, keeps a place for its
- * invalidation, so that memory can be taken back however full the queue is.
- * Keys that the peer may use are at most EXS_VERBS_KEYS_MAX, because no more
- * segments than that are ever advertised (exs_verbs_open() sees to it): what
- * remains always drains, and holds the longest chain. EXS_VERBS_SEGS of them
- * cover EXS_MESSAGE_MAX at any alignment.
+ * The send queue. A registered memory key keeps a place for its invalidation, so that
+ * memory can be taken back however full the queue is. The peer may use at most
+ * EXS_VERBS_KEYS_MAX keys, because no more segments are ever advertised (exs_verbs_open()
+ * ensures that). The remaining places always drain, and hold the longest chain.
+ * EXS_VERBS_SEGS keys cover EXS_MESSAGE_MAX at any alignment.
  */
 #define EXS_VERBS_KEYS_MAX	EXS_HELD_SEGS_MAX
 #define EXS_VERBS_SEGS		10	/* most segments in what we advertise  */
 #define EXS_VERBS_DATA_WRS	16	/* WRs of a piece, one remote segment  */
-#define EXS_VERBS_PIECE_MIN	4096	/* bytes of one, however scattered      */
+#define EXS_VERBS_PIECE_MIN	4096	/* smallest piece, however scattered    */
 #define EXS_VERBS_CHAIN_WRS	(EXS_VERBS_DATA_WRS + EXS_WIRE_SEGS_MAX + 1)
-#define EXS_VERBS_SQ_WRS	126	/* and one to drain: 2^n - 1           */
+#define EXS_VERBS_SQ_WRS	126	/* plus one to drain: 2^n - 1          */
 #define EXS_VERBS_SEND_SGES	16
-#define EXS_VERBS_KEY_PAGES	256	/* of one memory key; at least:         */
+#define EXS_VERBS_KEY_PAGES	256	/* pages of one memory key; minimum:    */
 #define EXS_VERBS_KEY_PAGES_MIN	DIV_ROUND_UP(EXS_MESSAGE_MAX / PAGE_SIZE + 1,	\
 					     EXS_VERBS_SEGS)
 #define EXS_VERBS_RUN_MAX	SZ_1G	/* bytes mapped in one piece            */
 #define EXS_VERBS_NOT_LOST	(-1)
 
 /*
- * Headers of messages that we send: as long as EXS_VERBS_SEGS make them. In place
- * of segments there may be the bytes of a send as short.
+ * Headers of messages that we send: long enough for EXS_VERBS_SEGS segments, or for the
+ * bytes of a short send.
  */
 #define EXS_VERBS_SLOTS		16
 #define EXS_VERBS_SLOT_LEN	192
 #define EXS_VERBS_COPY_MAX	(EXS_VERBS_SLOT_LEN - EXS_WIRE_HDR_LEN)
 
-/* Chains in a row whose end is only known from a later one's. */
+/* Most unsignalled chains in a row. */
 #define EXS_VERBS_SILENT_MAX	(EXS_VERBS_SLOTS / 2 - 1)
 
 /*
- * Receives beyond those that the peer has credits for: one too many comes as
- * a message that breaks the rules, not as an error of the provider's.
+ * Receives beyond the peer's credits: one message too many then breaks our rules, and is
+ * not an error of the provider. A connection begins with few, which fill two pages with the
+ * slots; it gets more when the peer asks. Together with the marker of ib_drain_qp() they
+ * are 2^n - 2.
  */
 #define EXS_VERBS_RECVS		(EXS_HELLO_CREDITS + 1)
+#define EXS_VERBS_RECVS_MAX	61
 
-/* How long a peer that does not answer is waited for at the end. */
+/* How long the teardown waits for a peer that does not answer. */
 #define EXS_VERBS_PARTING_TIME	HZ
 
 /* Bits of exs_verbs_ep.flags. */
 enum {
-	EXS_VERBS_ACTIVE,	/* we connect; else the peer does             */
+	EXS_VERBS_ACTIVE,	/* we connect; otherwise the peer does        */
 	EXS_VERBS_STARTED,	/* the CM was told to connect or accept        */
 	EXS_VERBS_OPEN,		/* established, and we may send                */
 	EXS_VERBS_CLOSING,	/* teardown was begun                         */
 	EXS_VERBS_BOUND,	/* the identifier has its local address        */
-	EXS_VERBS_GONE,		/* the peer's CM says that it is over          */
+	EXS_VERBS_GONE,		/* the peer's CM reported the end              */
 	EXS_VERBS_PARTING,	/* the teardown waits for that                */
 };
 
@@ -89,7 +99,7 @@ enum {
 	EXS_VERBS_DO_CONNECT,
 	EXS_VERBS_DO_OPEN,
 	EXS_VERBS_DO_ACCEPT,
-	EXS_VERBS_DO_LOST,	/* always a worker's                          */
+	EXS_VERBS_DO_LOST,	/* always for a worker                        */
 };
 
 #define EXS_VERBS_DO_STEPS	(BIT(EXS_VERBS_DO_ROUTE) |		\
@@ -97,7 +107,7 @@ enum {
 				 BIT(EXS_VERBS_DO_OPEN) |		\
 				 BIT(EXS_VERBS_DO_ACCEPT))
 
-/* What the teardown does next: see exs_verbs_teardown(). */
+/* The next step of the teardown: see exs_verbs_teardown(). */
 enum exs_verbs_end {
 	EXS_VERBS_END_DISCONNECT,
 	EXS_VERBS_END_DRAIN,
@@ -109,10 +119,10 @@ enum exs_verbs_end {
  * @mr: the provider's
  * @cqe: of its LOCAL_INV, if that is the last of a chain
  * @link: in keys_free, in a transfer's map.mrs, in a slot's stale, in ring_keys
- * @out: in keys_out, while the peer may have it invalidated
+ * @out: in keys_out, while the peer may invalidate it
  * @x: whose memory it covers
  * @chain: the number of the chain that registered it
- * @dead: the peer had our device invalidate it
+ * @dead: the peer had our device invalidate it, and that is final
  */
 struct exs_verbs_mr {
 	struct ib_mr *mr;
@@ -133,7 +143,7 @@ struct exs_verbs_mr {
  * @wrs: places in the send queue that its completion gives back
  * @fin: it is the FIN
  * @copied: the bytes of the piece are in the slot
- * @silent: not signalled: complete when a later one is
+ * @silent: unsignalled: complete when a later one is
  */
 struct exs_verbs_slot {
 	struct ib_cqe cqe;
@@ -146,7 +156,38 @@ struct exs_verbs_slot {
 	bool silent;
 };
 
-struct exs_verbs_listener;
+/**
+ * struct exs_verbs_recv - a receive
+ * @cqe: of its WR
+ * @buf: EXS_WIRE_BUF_LEN bytes
+ * @dma: their address
+ */
+struct exs_verbs_recv {
+	struct ib_cqe cqe;
+	void *buf;
+	u64 dma;
+};
+
+/**
+ * struct exs_verbs_recvs - receives that were added later, and their memory
+ * @link: in more_recvs
+ * @mem: the buffers
+ * @dma: their address
+ * @n: receives
+ * @recv: they
+ */
+struct exs_verbs_recvs {
+	struct list_head link;
+	void *mem;
+	u64 dma;
+	u32 n;
+	struct exs_verbs_recv recv[];
+};
+
+struct exs_bound;
+
+/* exs_transport.create */
+int exs_verbs_create(struct net *net, struct exs_conn *conn);
 
 /**
  * struct exs_verbs_ep - an endpoint over verbs
@@ -157,68 +198,68 @@ struct exs_verbs_listener;
  *	the hand-shake may replace it
  * @peer: what the peer said of itself, valid if @greeted
  * @greeted: it said something that makes sense
- * @listener: passive: until the hand-shake is settled (its lock)
+ * @listener: passive: until the hand-shake is over (its lock)
  * @pending: in its list
  * @driving: a task in connect() takes the steps, not cm_work
  * @step_mutex: one step at a time
  * @wait: for that task
- * @holds: exs_verbs_close(), and whoever takes steps: then teardown begins
+ * @holds: exs_verbs_close(), and threads that take steps; teardown begins without them
  * @cm_work: takes the steps, or reports that the connection was lost
- * @connect_work: takes the one that waits for the peer (iWARP)
- * @turn: among those of the user's
+ * @connect_work: takes the step that waits for the peer (EXS_QUIRK_SLOW_CONNECT)
+ * @turn: the turn of connect_work
  * @teardown_work: the end
- * @end: how far it is; the work's
- * @timer: bounds the hand-shake; then greets a silent peer again; at the end bounds
- *	the wait for its acknowledgements
- * @nudge_ms: after this time
- * @ports: iWARP: local ports that were tried
+ * @end: its next step; used by that work only
+ * @timer: limits the hand-shake; then greets a silent peer again; at the end limits the
+ *	wait for its acknowledgments
+ * @nudge_ms: greet again after this time
+ * @ports: local ports that were tried (EXS_QUIRK_TCP_PORT)
  * @stall_work: looks at @progress
- * @lost_err: positive errno for EXS_VERBS_DO_LOST, 0: the peer's end; the first
- *	counts
- * @pd: our protection domain; the resources exist while it is not NULL
+ * @lost_err: positive errno for EXS_VERBS_DO_LOST, 0: ended by the peer; the first counts
+ * @pd: our protection domain; the resources exist while this is not NULL
  * @cq: completions of both queues; cq_mutex
  * @cq_mutex: one drain at a time
- * @wants_memory: the message that was handed over last has no place; cq_mutex
+ * @wants_memory: the last message waits for memory; cq_mutex
  * @cq_work: drains
- * @mem: receive buffers, then header slots
+ * @mem: the first receive buffers, then header slots
  * @dma: its DMA address
  * @mem_len: its length
  * @max_sge: elements in one send
- * @inline_max: bytes that a work request can take along
- * @iwarp: there is no immediate, and the initiator must send first
- * @repeats: retransmission repeats local work requests
- * @heard: the peer sent something; this and the rest, but where it says
- *	otherwise, is guarded by conn->lock
- * @failed: a completion ended the connection; looked at without the lock, too
- * @fail: with this positive errno, or 0: the peer's end
+ * @inline_max: most bytes inside a work request
+ * @quirks: EXS_QUIRK_*
+ * @heard: the peer sent something; conn->lock guards this and the rest, except where noted
+ * @failed: a completion ended the connection; read without the lock, too
+ * @fail: with this positive errno, or 0: ended by the peer
  * @sq_used: places in the send queue taken or reserved
  * @chains: posted, signalled, and not complete
  * @silent: posted, not signalled, and not known to be complete
  * @sending: slots whose x is not NULL
- * @progress: when one was complete, or the first of them begun: jiffies
+ * @progress: when one was complete, or the first of them posted: jiffies
  * @alive: when one was complete, or something received: jiffies
- * @watched: @stall_work is queued to look soon, or running and yet to look
+ * @watched: @stall_work is queued to look soon, or is about to look
  * @slots_free: slots
- * @slots_posted: the others, in order
+ * @slots_posted: the other slots, in order
  * @keys_free: the pool
  * @nkeys_free: keys in it
  * @keys_dying: keys whose invalidation was posted
- * @keys_out: keys of adverts, as the peer has been told of them
- * @chains_begun: chains that were ever posted
- * @chains_ended: and those that are complete
+ * @keys_out: keys of adverts that the peer knows
+ * @chains_begun: chains posted so far
+ * @chains_ended: complete chains so far
  * @ring_sgt: the ring's pages, described by the next EXS_TX_RING
- * @ring_mapped: whether they are there
+ * @ring_mapped: whether the pages are mapped
  * @ring_size: their bytes
  * @ring_keys: the ring's keys
  * @keys_mutex: guards the pool's growth
- * @keys_total: keys that there are, but for the ring's: never fewer than there were;
- *	keys_mutex, looked at without it, too
- * @keys_wanted: keys that the mapped receives can need; atomic
+ * @keys_total: number of keys, without the ring's; never shrinks; keys_mutex, read without
+ *	it, too
+ * @keys_wanted: keys that the mapped receives may need; atomic
  * @key_pages: pages of one key
- * @run_max: bytes that the device's DMA takes in one piece
- * @quiet: of work requests that only speak when they fail
+ * @run_max: most bytes that the device's DMA maps in one piece
+ * @sges: of the work request that is being posted; on the stack they would be cleared
+ * @inl: bytes inside it
+ * @quiet: handles completions of unsignalled work requests: errors
  * @slots: chains
- * @recv: of the receives
+ * @recv: the first receives
+ * @more_recvs: the others; used by the runner of the connection
  */
 struct exs_verbs_ep {
 	struct exs_ep ep;
@@ -228,7 +269,7 @@ struct exs_verbs_ep {
 
 	struct exs_hello peer;
 	bool greeted;
-	struct exs_verbs_listener *listener;
+	struct exs_bound *listener;
 	struct list_head pending;
 	bool driving;
 	struct mutex step_mutex;	/* one step at a time */
@@ -255,8 +296,7 @@ struct exs_verbs_ep {
 	u32 mem_len;
 	u16 max_sge;
 	u16 inline_max;
-	bool iwarp;
-	bool repeats;
+	u32 quirks;
 
 	bool heard;
 	bool failed;
@@ -287,9 +327,12 @@ struct exs_verbs_ep {
 	u32 key_pages;
 	u32 run_max;
 
+	struct ib_sge sges[EXS_VERBS_SEND_SGES];
+	u8 inl[EXS_INLINE_MAX];
 	struct ib_cqe quiet;
 	struct exs_verbs_slot slots[EXS_VERBS_SLOTS];
-	struct ib_cqe recv[EXS_VERBS_RECVS];
+	struct exs_verbs_recv recv[EXS_VERBS_RECVS];
+	struct list_head more_recvs;
 };
 
 static inline struct exs_verbs_ep *exs_verbs_ep(struct exs_ep *ep)
@@ -302,6 +345,12 @@ static inline bool exs_verbs_is(const struct exs_verbs_ep *v, unsigned int flag)
 	return test_bit(flag, &v->flags);
 }
 
+/* EXS_QUIRK_*; none before it has a queue pair. */
+static inline bool exs_verbs_has(const struct exs_verbs_ep *v, u32 quirk)
+{
+	return v->quirks & quirk;
+}
+
 static inline u32 exs_verbs_slot_offset(const struct exs_verbs_ep *v,
 					const struct exs_verbs_slot *slot)
 {
@@ -309,11 +358,11 @@ static inline u32 exs_verbs_slot_offset(const struct exs_verbs_ep *v,
 	       (slot - v->slots) * EXS_VERBS_SLOT_LEN;
 }
 
-/* Hand-shakes; nothing there waits for a peer. */
+/* Hand-shakes that never wait for a peer. */
 extern struct workqueue_struct *exs_verbs_wq;
-/* But iWARP's connects do. */
+/* The connects of iWARP, which do. */
 extern struct workqueue_struct *exs_verbs_connect_wq;
-/* The end: provider and CM may take their time. */
+/* Teardown: provider and CM may be slow. */
 extern struct workqueue_struct *exs_verbs_end_wq;
 /* Completions. */
 extern struct workqueue_struct *exs_verbs_cq_wq;
@@ -325,7 +374,7 @@ int exs_verbs_renew_id(struct exs_verbs_ep *v);
 void exs_verbs_publish(struct exs_verbs_ep *v);
 void exs_verbs_unpublish(struct exs_verbs_ep *v);
 void exs_verbs_close(struct exs_ep *ep);
-/* Keep the teardown from beginning. Return: whether it has not. */
+/* Delay the teardown. Return: false: it has begun. */
 static inline bool exs_verbs_hold(struct exs_verbs_ep *v)
 {
 	return refcount_inc_not_zero(&v->holds);
@@ -355,7 +404,8 @@ bool exs_verbs_disconnect_first(struct exs_verbs_ep *v);
 void exs_verbs_stop_qp(struct exs_verbs_ep *v);
 bool exs_verbs_may_arrive(const struct exs_verbs_ep *v);
 void exs_verbs_free_qp(struct exs_verbs_ep *v);
-int exs_verbs_post_recv(struct exs_verbs_ep *v, u32 i);
+int exs_verbs_post_recv(struct exs_verbs_ep *v, struct exs_verbs_recv *recv);
+int exs_verbs_add_recvs(struct exs_ep *ep, u32 n);
 
 /* verbs_map.c */
 int exs_verbs_map(struct exs_ep *ep, struct exs_xfer *x);
@@ -363,7 +413,14 @@ void exs_verbs_unmap(struct exs_ep *ep, struct exs_xfer *x);
 int exs_verbs_map_ring(struct exs_ep *ep, void *mem, u32 size);
 void exs_verbs_unmap_ring(struct exs_verbs_ep *v);
 struct exs_verbs_pos exs_verbs_seek(struct exs_map *map, u64 where);
-void exs_verbs_moved(struct exs_map *map, u64 where, struct exs_verbs_pos pos);
+
+/* Record that byte @where is at @pos; conn->lock held. */
+static inline void exs_verbs_moved(struct exs_map *map, u64 where, struct exs_verbs_pos pos)
+{
+	map->cursor = pos.sg;
+	map->cursor_off = pos.off;
+	map->cursor_pos = where;
+}
 
 /* verbs_sync.c */
 void exs_verbs_read_ring(struct exs_ep *ep, u32 off, u32 len);
@@ -388,7 +445,7 @@ int exs_verbs_register_ring(struct exs_verbs_ep *v, struct exs_verbs_slot *slot,
 			    struct exs_tx *tx);
 bool exs_verbs_invalidate(struct exs_ep *ep, struct exs_xfer *x);
 /*
- * The peer had our device invalidate @rkey. Return: whether it had been told of it.
+ * The peer had our device invalidate @rkey. Return: whether the peer knew that key.
  * conn->lock held.
  */
 bool exs_verbs_key_died(struct exs_verbs_ep *v, u32 rkey);
@@ -397,26 +454,6 @@ bool exs_verbs_key_died(struct exs_verbs_ep *v, u32 rkey);
 bool exs_verbs_room(struct exs_ep *ep);
 int exs_verbs_post(struct exs_ep *ep, struct exs_tx *tx);
 int exs_verbs_post_probe(struct exs_verbs_ep *v);
-/* One WR of @slot's chain, with send_flags 0 or IB_SEND_INLINE. conn->lock held. */
-int exs_verbs_post_wr(struct exs_verbs_ep *v, struct exs_verbs_slot *slot,
-		      struct ib_send_wr *wr, bool last);
-
-/* verbs_inline.c: all with conn->lock held. Errors are those of posting. */
-/* Whether a work request of @len bytes is to take them along. */
-static inline bool exs_verbs_is_inline(const struct exs_verbs_ep *v, u32 len)
-{
-	u32 wanted = exs_option(&v->ep.conn->options, EXS_SO_INLINE_MAX);
-
-	return len <= min_t(u32, wanted, v->inline_max);
-}
-
-/* SEND of @tx's message and, behind it, @len bytes of its piece. */
-int exs_verbs_send_inline(struct exs_verbs_ep *v, struct exs_verbs_slot *slot,
-			  const struct exs_tx *tx, u32 len);
-/* @wr, a WRITE, with @len bytes of @tx's piece from byte @done on. */
-int exs_verbs_write_inline(struct exs_verbs_ep *v, struct exs_verbs_slot *slot,
-			   struct ib_rdma_wr *wr, const struct exs_tx *tx, u32 done,
-			   u32 len, bool last);
 
 /* verbs_cq.c */
 void exs_verbs_cq_event(struct ib_cq *cq, void *context);
@@ -443,8 +480,29 @@ void exs_verbs_quiet_done(struct ib_cq *cq, struct ib_wc *wc);
 
 /* verbs_stall.c */
 void exs_verbs_watch(struct exs_verbs_ep *v);
-void exs_verbs_chain_begins(struct exs_verbs_ep *v, const struct exs_verbs_slot *slot);
-void exs_verbs_chain_ends(struct exs_verbs_ep *v, const struct exs_verbs_slot *slot);
+
+/* A chain will be posted. conn->lock held. */
+static inline void exs_verbs_chain_begins(struct exs_verbs_ep *v, const struct exs_verbs_slot *slot)
+{
+	lockdep_assert_held(&v->ep.conn->lock);
+	if (slot->silent)
+		v->silent++;
+	else if (!v->chains++)
+		v->progress = jiffies;
+}
+
+/* A chain is complete. conn->lock held. */
+static inline void exs_verbs_chain_ends(struct exs_verbs_ep *v, const struct exs_verbs_slot *slot)
+{
+	lockdep_assert_held(&v->ep.conn->lock);
+	if (slot->silent)
+		v->silent--;
+	else
+		v->chains--;
+	v->progress = jiffies;
+	v->alive = jiffies;
+}
+
 void exs_verbs_stall_work(struct work_struct *work);
 
 #endif

@@ -2,20 +2,20 @@
 /*
  * Identifiers that are bound or listen.
  *
- * A connection request is refused before anything is allocated for it, or
- * becomes an endpoint that is pending until its hand-shake is settled: exactly
- * one of exs_listen_established() and exs_listen_failed() is called for it. The
- * listener's end settles those that are left, so that no callback comes later.
+ * A connection request is refused before anything is allocated for it, or becomes an
+ * endpoint that is pending until its hand-shake ends: then exactly one of
+ * exs_listen_established() and exs_listen_failed() is called. The end of the listener
+ * ends the others, so that no callback comes later.
  *
- * An identifier with a specific address ends with the device that has it. A
- * listener then tries again until some device has that address: the device may
- * come back before its network interface does, or the interface before its
- * address, and no single event would tell.
+ * An identifier with a specific address ends with its device. A listener then retries
+ * until a device has that address: the device may return before its network interface, or
+ * the interface before its address, and no single event reports all this.
  */
 #include <linux/nsproxy.h>
 #include <linux/slab.h>
 #include <rdma/ib_cm.h>
 
+#include "compat/compat.h"
 #include "core/sock.h"
 #include "core/stats.h"
 #include "verbs_internal.h"
@@ -23,29 +23,29 @@
 #define EXS_VERBS_RENEWAL	HZ	/* between two attempts */
 /*
  * Requests that the provider may hold until our handler has seen them; core's backlog
- * counts from there. siw forgets a request beyond it, whose peer then waits in
- * vain, and whose end is taken for the listener's.
+ * counts from there. siw forgets further requests: their peers wait in vain, and their
+ * end is taken for the listener's.
  */
 #define EXS_VERBS_REQUESTS	128
 
 /**
- * struct exs_verbs_listener - a bound identifier
- * @ref: the socket's, one of each pending endpoint, one of queued work
+ * struct exs_bound - a bound identifier
+ * @ref: one of the socket, one of each pending endpoint, one of queued work
  * @net: the socket's
  * @flags: EXS_BIND_*
- * @id_lock: guards what follows up to @listening; never held while the CM's
- *	handlers are waited for
- * @id: NULL once it was used up, or its device went
- * @addr: that it is bound to
- * @backlog: that it listens with
- * @listening: another is made if its device goes
- * @removed: its device went; the identifier's handler_mutex
- * @lock: guards @pending; held over the callbacks that settle
+ * @id_lock: guards the members up to @listening; never held while waiting for the CM's
+ *	handlers
+ * @id: NULL once it was consumed, or its device was removed
+ * @addr: its address
+ * @backlog: its backlog
+ * @listening: replace it if its device is removed
+ * @removed: its device was removed; the identifier's handler_mutex
+ * @lock: guards @pending; held during the callbacks that end it
  * @pending: endpoints whose hand-shake is under way
- * @listen: core's, from exs_verbs_listen() to exs_verbs_unbind()
+ * @listen: core's, from exs_transport.listen() to .unbind()
  * @renewal: destroys @id, makes another
  */
-struct exs_verbs_listener {
+struct exs_bound {
 	struct kref ref;
 	struct net *net;
 	unsigned int flags;
@@ -63,15 +63,15 @@ struct exs_verbs_listener {
 
 static void exs_verbs_listener_free(struct kref *ref)
 {
-	kfree(container_of(ref, struct exs_verbs_listener, ref));
+	kfree(container_of(ref, struct exs_bound, ref));
 }
 
-static void exs_verbs_listener_put(struct exs_verbs_listener *l)
+static void exs_verbs_listener_put(struct exs_bound *l)
 {
 	kref_put(&l->ref, exs_verbs_listener_free);
 }
 
-static struct rdma_cm_id *exs_verbs_listener_take_id(struct exs_verbs_listener *l)
+static struct rdma_cm_id *exs_verbs_listener_take_id(struct exs_bound *l)
 {
 	struct rdma_cm_id *id;
 
@@ -82,7 +82,7 @@ static struct rdma_cm_id *exs_verbs_listener_take_id(struct exs_verbs_listener *
 	return id;
 }
 
-static void exs_verbs_listener_drop_id(struct exs_verbs_listener *l)
+static void exs_verbs_listener_drop_id(struct exs_bound *l)
 {
 	struct rdma_cm_id *id = exs_verbs_listener_take_id(l);
 
@@ -90,10 +90,10 @@ static void exs_verbs_listener_drop_id(struct exs_verbs_listener *l)
 		rdma_destroy_id(id);
 }
 
-/* The CM waits until identifiers of a device that goes are destroyed: its handler
- * has to leave that to a work.
+/* When a device is removed, the CM waits until its identifiers are destroyed. So its
+ * handler must leave that to a work.
  */
-static void exs_verbs_renew_later(struct exs_verbs_listener *l, unsigned long delay)
+static void exs_verbs_renew_later(struct exs_bound *l, unsigned long delay)
 {
 	kref_get(&l->ref);
 	if (!queue_delayed_work(exs_verbs_wq, &l->renewal, delay))
@@ -101,20 +101,20 @@ static void exs_verbs_renew_later(struct exs_verbs_listener *l, unsigned long de
 }
 
 /*
- * The listener ends. In a worker as well: siw loses signals of the task that
- * destroys a listener, even a SIGKILL.
+ * The end of a listener. Runs in a worker: siw loses signals of the task that destroys a
+ * listener, even a SIGKILL.
  */
-static void exs_verbs_remove(struct exs_verbs_listener *l)
+static void exs_verbs_remove(struct exs_bound *l)
 {
 	kref_get(&l->ref);
 	if (mod_delayed_work(exs_verbs_wq, &l->renewal, 0))
 		exs_verbs_listener_put(l);
 }
 
-/* The hand-shake of a passive endpoint is over. Sleeps; once counts. */
+/* A passive endpoint's hand-shake is over. Sleeps; the first call counts. */
 void exs_verbs_settle(struct exs_verbs_ep *v, bool established)
 {
-	struct exs_verbs_listener *l = v->listener;
+	struct exs_bound *l = v->listener;
 
 	if (!l)
 		return;
@@ -134,8 +134,8 @@ void exs_verbs_settle(struct exs_verbs_ep *v, bool established)
 	}
 }
 
-/* The endpoint of a request; it owns @id and @conn's reference if it is made. */
-static struct exs_verbs_ep *exs_verbs_adopt(struct exs_verbs_listener *l,
+/* The endpoint of a request; on success it owns @id and @conn's reference. */
+static struct exs_verbs_ep *exs_verbs_adopt(struct exs_bound *l,
 					    struct rdma_cm_id *id,
 					    struct exs_conn *conn,
 					    const struct exs_hello *hello)
@@ -165,14 +165,14 @@ static int exs_verbs_refuse(struct rdma_cm_id *id, enum exs_wire_reason reason)
 	u8 why[EXS_WIRE_REJECT_LEN];
 	int len = exs_wire_put_reject(why, sizeof(why), reason);
 
-	/* Nobody listens any more: that needs no words. */
+	/* No listener: that needs no reason. */
 	rdma_reject(id, why, max(len, 0), IB_CM_REJ_CONSUMER_DEFINED);
 	/* Not zero: the CM destroys the identifier. */
 	return -ECONNREFUSED;
 }
 
-/* The hello of a request, or why it is none. */
-static enum exs_wire_reason exs_verbs_hello(const struct exs_verbs_listener *l,
+/* The hello of a request, or why it has none. */
+static enum exs_wire_reason exs_verbs_hello(const struct exs_bound *l,
 					    const struct rdma_conn_param *param,
 					    struct exs_hello *hello)
 {
@@ -188,8 +188,8 @@ static enum exs_wire_reason exs_verbs_hello(const struct exs_verbs_listener *l,
 	}
 }
 
-/* A request came, under the handler_mutex of @id and of the listener. */
-static int exs_verbs_request(struct exs_verbs_listener *l, struct rdma_cm_id *id,
+/* A request arrived; under the handler_mutex of @id and of the listener. */
+static int exs_verbs_request(struct exs_bound *l, struct rdma_cm_id *id,
 			     const struct rdma_conn_param *param)
 {
 	enum exs_wire_reason reason;
@@ -221,7 +221,7 @@ static int exs_verbs_request(struct exs_verbs_listener *l, struct rdma_cm_id *id
 
 static int exs_verbs_listen_event(struct rdma_cm_id *id, struct rdma_cm_event *ev)
 {
-	struct exs_verbs_listener *l = id->context;
+	struct exs_bound *l = id->context;
 
 	switch (ev->event) {
 	case RDMA_CM_EVENT_CONNECT_REQUEST:
@@ -237,8 +237,8 @@ static int exs_verbs_listen_event(struct rdma_cm_id *id, struct rdma_cm_event *e
 }
 
 /*
- * The CM says EADDRNOTAVAIL also when a port is in use and one of the two addresses is
- * the wildcard. If another port can be had, the address is not the reason.
+ * The CM also reports EADDRNOTAVAIL if a port is in use and one of the two addresses is
+ * the wildcard. If another port is possible, the address is not the reason.
  */
 static bool exs_verbs_port_in_use(struct rdma_cm_id *id, struct sockaddr_storage addr)
 {
@@ -247,14 +247,14 @@ static bool exs_verbs_port_in_use(struct rdma_cm_id *id, struct sockaddr_storage
 	return !rdma_bind_addr(id, (struct sockaddr *)&addr);
 }
 
-/* An identifier that could not be bound is of no further use. */
+/* An identifier that could not be bound is useless. */
 static int exs_verbs_bind_id(struct rdma_cm_id *id, struct sockaddr_storage *addr,
 			     unsigned int flags)
 {
 	int err;
 
 	err = rdma_set_reuseaddr(id, !!(flags & EXS_BIND_REUSE));
-	/* Unless told, the CM goes by net.ipv6.bindv6only, which is for new sockets. */
+	/* By default the CM uses net.ipv6.bindv6only, which is for new sockets. */
 	if (!err && addr->ss_family == AF_INET6)
 		err = rdma_set_afonly(id, !!(flags & EXS_BIND_V6ONLY));
 	if (!err)
@@ -266,8 +266,8 @@ static int exs_verbs_bind_id(struct rdma_cm_id *id, struct sockaddr_storage *add
 	return err;
 }
 
-/* A new identifier, bound. What fails stays in l->id. */
-static int exs_verbs_make_id(struct exs_verbs_listener *l)
+/* A new, bound identifier. After a failure it stays in l->id. */
+static int exs_verbs_make_id(struct exs_bound *l)
 {
 	struct rdma_cm_id *id;
 
@@ -279,14 +279,14 @@ static int exs_verbs_make_id(struct exs_verbs_listener *l)
 	return exs_verbs_bind_id(id, &l->addr, l->flags);
 }
 
-/* As siw listens in the caller's namespace, a worker cannot do it for others. */
-static int exs_verbs_listen_again(struct exs_verbs_listener *l)
+/* A provider that listens in the caller's namespace: a worker cannot do it for others. */
+static int exs_verbs_listen_again(struct exs_bound *l)
 {
 	int err = exs_verbs_make_id(l);
 
 	if (err)
 		return err;
-	if (rdma_protocol_iwarp(l->id->device, l->id->port_num) &&
+	if (exs_verbs_quirks(l->id) & EXS_QUIRK_CALLERS_NET &&
 	    !net_eq(current->nsproxy->net_ns, l->net))
 		return -EOPNOTSUPP;
 	err = rdma_listen(l->id, l->backlog);
@@ -295,11 +295,11 @@ static int exs_verbs_listen_again(struct exs_verbs_listener *l)
 	return err;
 }
 
-/* The identifier's device went. */
+/* The identifier's device was removed. */
 static void exs_verbs_renew(struct work_struct *work)
 {
-	struct exs_verbs_listener *l = container_of(to_delayed_work(work),
-						    struct exs_verbs_listener, renewal);
+	struct exs_bound *l = container_of(to_delayed_work(work),
+						    struct exs_bound, renewal);
 	int err = 0;
 
 	exs_verbs_listener_drop_id(l);
@@ -314,35 +314,8 @@ static void exs_verbs_renew(struct work_struct *work)
 	exs_verbs_listener_put(l);
 }
 
-int exs_verbs_bind(struct net *net, struct sockaddr_storage *addr,
-		   unsigned int flags, struct exs_verbs_listener **out)
-{
-	struct exs_verbs_listener *l = kzalloc(sizeof(*l), GFP_KERNEL_ACCOUNT);
-	int err;
-
-	if (!l)
-		return -ENOMEM;
-	kref_init(&l->ref);
-	l->net = net;
-	l->flags = flags;
-	mutex_init(&l->id_lock);
-	l->addr = *addr;
-	mutex_init(&l->lock);
-	INIT_LIST_HEAD(&l->pending);
-	INIT_DELAYED_WORK(&l->renewal, exs_verbs_renew);
-	mutex_lock(&l->id_lock);
-	err = exs_verbs_make_id(l);
-	*addr = l->addr;
-	mutex_unlock(&l->id_lock);
-	if (err)
-		exs_verbs_unbind(l);
-	else
-		*out = l;
-	return err;
-}
-
-/* The oldest that is pending, with a reference, taken off the list; or NULL. */
-static struct exs_conn *exs_verbs_fail_pending(struct exs_verbs_listener *l)
+/* The oldest pending endpoint, with a reference, removed from the list; or NULL. */
+static struct exs_conn *exs_verbs_fail_pending(struct exs_bound *l)
 {
 	struct exs_conn *conn = NULL;
 	struct exs_verbs_ep *v;
@@ -359,7 +332,7 @@ static struct exs_conn *exs_verbs_fail_pending(struct exs_verbs_listener *l)
 	return conn;
 }
 
-void exs_verbs_unbind(struct exs_verbs_listener *l)
+static void exs_verbs_unbind(struct exs_bound *l)
 {
 	struct exs_conn *conn;
 
@@ -367,7 +340,7 @@ void exs_verbs_unbind(struct exs_verbs_listener *l)
 	l->listening = false;
 	mutex_unlock(&l->id_lock);
 	exs_verbs_remove(l);
-	/* It waits for handlers: no request comes any more. */
+	/* Waits for handlers: no request comes afterwards. */
 	flush_delayed_work(&l->renewal);
 	while ((conn = exs_verbs_fail_pending(l))) {
 		exs_conn_lost(conn, ECONNABORTED);
@@ -376,8 +349,76 @@ void exs_verbs_unbind(struct exs_verbs_listener *l)
 	exs_verbs_listener_put(l);
 }
 
-int exs_verbs_listen(struct exs_verbs_listener *l, int backlog,
-		     struct exs_listen *listen)
+/* Whether a TCP socket has this address, or one that includes it. */
+static bool exs_verbs_tcp_has(struct net *net, struct sockaddr_storage addr)
+{
+	struct socket *sock;
+	int err;
+
+	if (sock_create_kern(net, addr.ss_family, SOCK_STREAM, IPPROTO_TCP, &sock))
+		return false;
+	sock_set_reuseaddr(sock->sk);
+	err = kernel_bind(sock, (struct sockaddr_unsized *)&addr, sizeof(addr));
+	sock_release(sock);
+	return err == -EADDRINUSE;
+}
+
+/*
+ * Whether TCP prevents listening on the port that the CM chose. Without a device, it may
+ * be any device, or several.
+ */
+static bool exs_verbs_port_unusable(struct exs_bound *l)
+{
+	const struct rdma_cm_id *id = l->id;
+
+	lockdep_assert_held(&l->id_lock);
+	return (!id->device || exs_verbs_quirks(id) & EXS_QUIRK_TCP_PORT) &&
+	       exs_verbs_tcp_has(l->net, l->addr);
+}
+
+/* Bind as requested, to @addr; @any: to any port. Return: 0, a negative errno, or 1: retry. */
+static int exs_verbs_try_bind(struct exs_bound *l,
+			      const struct sockaddr_storage *addr, bool any)
+{
+	int err;
+
+	mutex_lock(&l->id_lock);
+	l->addr = *addr;
+	err = exs_verbs_make_id(l);
+	if (!err && any && exs_verbs_port_unusable(l))
+		err = 1;
+	mutex_unlock(&l->id_lock);
+	return err;
+}
+
+static int exs_verbs_bind(struct net *net, struct sockaddr_storage *addr,
+			  unsigned int flags, struct exs_bound **out)
+{
+	struct exs_bound *l = kzalloc(sizeof(*l), GFP_KERNEL_ACCOUNT);
+	bool any = !((struct sockaddr_in *)addr)->sin_port;
+	int err, tries = EXS_VERBS_PORTS;
+
+	if (!l)
+		return -ENOMEM;
+	kref_init(&l->ref);
+	l->net = net;
+	l->flags = flags;
+	mutex_init(&l->id_lock);
+	mutex_init(&l->lock);
+	INIT_LIST_HEAD(&l->pending);
+	INIT_DELAYED_WORK(&l->renewal, exs_verbs_renew);
+	while ((err = exs_verbs_try_bind(l, addr, any && tries--)) > 0)
+		exs_verbs_listener_drop_id(l);
+	*addr = l->addr;
+	if (err)
+		exs_verbs_unbind(l);
+	else
+		*out = l;
+	return err;
+}
+
+static int exs_verbs_listen(struct exs_bound *l, int backlog,
+			    struct exs_listen *listen)
 {
 	int err = -ENODEV;
 
@@ -391,8 +432,8 @@ int exs_verbs_listen(struct exs_verbs_listener *l, int backlog,
 	return err;
 }
 
-/* The identifier changes hands, unless its device went before. */
-static int exs_verbs_give_id(struct exs_verbs_listener *l, struct rdma_cm_id *id,
+/* Pass the identifier on, unless its device was removed. */
+static int exs_verbs_give_id(struct exs_bound *l, struct rdma_cm_id *id,
 			     struct exs_verbs_ep *v)
 {
 	bool removed;
@@ -407,7 +448,7 @@ static int exs_verbs_give_id(struct exs_verbs_listener *l, struct rdma_cm_id *id
 	return removed ? -ENODEV : 0;
 }
 
-int exs_verbs_create_bound(struct exs_verbs_listener *l, struct exs_conn *conn)
+static int exs_verbs_create_bound(struct exs_bound *l, struct exs_conn *conn)
 {
 	struct rdma_cm_id *id = exs_verbs_listener_take_id(l);
 	struct exs_verbs_ep *v;
@@ -435,3 +476,11 @@ no_id:
 	exs_verbs_unbind(l);
 	return err;
 }
+
+const struct exs_transport exs_transport = {
+	.create		= exs_verbs_create,
+	.create_bound	= exs_verbs_create_bound,
+	.bind		= exs_verbs_bind,
+	.unbind		= exs_verbs_unbind,
+	.listen		= exs_verbs_listen,
+};

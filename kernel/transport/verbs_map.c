@@ -2,14 +2,13 @@
 /*
  * The memory of transfers, DMA-mapped.
  *
- * A send is cut into scatter/gather elements as it is posted, a receive into
- * memory keys as it is advertised; both only go forward, so a cursor spares the
- * walk from the start.
+ * A send is split into scatter/gather elements when it is posted, a receive into memory
+ * keys when it is advertised. Both only go forward, so a cursor avoids walking from the
+ * start.
  *
- * Memory may be in many scraps. A send then goes in smaller pieces, and from a copy
- * if even the smallest would not fit into the send queue. A receive of a stream
- * gets no keys and takes its bytes from the ring; a message, which has no other
- * way, is received into a copy.
+ * Memory may be in many pieces. A send then goes in smaller parts, and from a copy if even
+ * the smallest would not fit into the send queue. A stream's receive gets no keys and takes
+ * its bytes from the ring. A message is received into a copy.
  */
 #include <linux/bvec.h>
 #include <linux/mm.h>
@@ -36,14 +35,6 @@ struct exs_verbs_pos exs_verbs_seek(struct exs_map *map, u64 where)
 	return pos;
 }
 
-/* Remember that byte @where is at @pos; conn->lock held. */
-void exs_verbs_moved(struct exs_map *map, u64 where, struct exs_verbs_pos pos)
-{
-	map->cursor = pos.sg;
-	map->cursor_off = pos.off;
-	map->cursor_pos = where;
-}
-
 /* A walk over the pages of an ITER_BVEC. */
 struct exs_bvec_walk {
 	const struct bio_vec *bv;
@@ -57,7 +48,7 @@ static phys_addr_t exs_bvec_phys(const struct bio_vec *bv, size_t skip)
 	return page_to_phys(bv->bv_page) + bv->bv_offset + skip;
 }
 
-/* The next physically contiguous run, at most w->max; 0: there is none. */
+/* The next physically contiguous run, at most w->max; 0: none is left. */
 exs_hot
 static u32 exs_bvec_run(struct exs_bvec_walk *w, phys_addr_t *start)
 {
@@ -97,7 +88,7 @@ static void exs_sg_free(struct exs_map *map)
 		sg_free_table(&map->sgt);
 }
 
-/* The pages of an ITER_BVEC, not empty. */
+/* The pages of a non-empty ITER_BVEC. */
 static int exs_sg_from_bvecs(struct exs_map *map, const struct iov_iter *iter, u32 max)
 {
 	struct exs_bvec_walk walk = { iter->bvec, iter->iov_offset, iter->count, max };
@@ -135,7 +126,7 @@ static int exs_sg_from_vmalloc(struct sg_table *sgt, void *mem, size_t size, u32
 	return err;
 }
 
-/* Whether any @bytes bytes in a row lie in at most @n entries. */
+/* Whether any @bytes consecutive bytes are in at most @n entries. */
 static bool exs_sg_dense(struct sg_table *sgt, u32 n, u64 bytes)
 {
 	struct scatterlist *sg, *tail;
@@ -144,7 +135,7 @@ static bool exs_sg_dense(struct sg_table *sgt, u32 n, u64 bytes)
 
 	if (sgt->nents <= n)
 		return true;
-	/* n + 1 entries are touched by the n - 1 inner ones and two bytes more. */
+	/* Touching n + 1 entries takes the n - 1 inner ones and two more bytes. */
 	sg = sg_next(sgt->sgl);
 	tail = sg;
 	for (i = 1; i < sgt->nents - 1; i++, sg = sg_next(sg)) {
@@ -159,8 +150,8 @@ static bool exs_sg_dense(struct sg_table *sgt, u32 n, u64 bytes)
 	return true;
 }
 
-/* The largest pieces of a send that always fit into EXS_VERBS_DATA_WRS; an eager
- * one is sent behind its header in one. Return: bytes, 0: there are none.
+/* The largest pieces of a send that always fit into EXS_VERBS_DATA_WRS; an eager one is
+ * sent after its header in one SEND. Return: bytes; 0: none fit.
  */
 static u32 exs_verbs_piece(const struct exs_verbs_ep *v, struct exs_xfer *x)
 {
@@ -179,8 +170,8 @@ static u32 exs_verbs_piece(const struct exs_verbs_ep *v, struct exs_xfer *x)
 
 static enum dma_data_direction exs_xfer_dir(const struct exs_xfer *x)
 {
-	/* What comes eagerly or through the ring is copied into a receive that the
-	 * device may write to as well.
+	/* Eager data and data from the ring is copied into a receive, which the device may
+	 * also write to.
 	 */
 	return x->is_recv ? DMA_BIDIRECTIONAL : DMA_TO_DEVICE;
 }
@@ -219,7 +210,7 @@ static int exs_verbs_map_sg(struct exs_verbs_ep *v, struct exs_xfer *x)
 	return 0;
 }
 
-/* Charged to the calling task's user, as it is as long as the memory at the most. */
+/* Charged to the calling task's user, because it may be as long as the memory. */
 static int exs_map_add_copy(struct exs_map *map, size_t len, gfp_t gfp)
 {
 	int err = exs_limit_charge(EXS_LIMIT_PAGES, PFN_UP(len), &map->copy_user);
@@ -234,7 +225,7 @@ static int exs_map_add_copy(struct exs_map *map, size_t len, gfp_t gfp)
 	return -ENOMEM;
 }
 
-/* The program's memory is @x's again, with what has come for it. */
+/* @x uses the program's memory again, with the received bytes. */
 static void exs_verbs_drop_copy(struct exs_xfer *x)
 {
 	struct exs_map *map = &x->map;
@@ -256,7 +247,7 @@ static int exs_verbs_copy_snd(struct exs_verbs_ep *v, struct exs_xfer *x)
 	int err;
 
 	exs_verbs_unmap_sg(v, x);
-	/* Of a vector the same bytes may be a part a thousand times. */
+	/* A vector may contain the same bytes a thousand times. */
 	if (x->snd.len > EXS_MESSAGE_MAX)
 		return -EMSGSIZE;
 	err = exs_map_add_copy(map, x->snd.len, GFP_KERNEL_ACCOUNT);
@@ -286,7 +277,7 @@ static int exs_verbs_map_snd(struct exs_verbs_ep *v, struct exs_xfer *x)
 	return x->snd.max_piece ? 0 : exs_verbs_copy_snd(v, x);
 }
 
-/* How many keys cover all of @sgt, or @most + 1 if @most do not. */
+/* The number of keys that cover all of @sgt, or @most + 1 if @most do not. */
 static u32 exs_sg_keys(struct sg_table *sgt, u32 key_pages, u32 most)
 {
 	struct exs_verbs_pos pos = { sgt->sgl, 0 };
@@ -297,7 +288,7 @@ static u32 exs_sg_keys(struct sg_table *sgt, u32 key_pages, u32 most)
 	return keys;
 }
 
-/* How many runs there are that have no edge inside a page in their middle. */
+/* The number of runs without an edge inside a page in their middle. */
 static u32 exs_sg_runs(struct sg_table *sgt)
 {
 	u64 end = sg_dma_address(sgt->sgl);
@@ -314,9 +305,9 @@ static u32 exs_sg_runs(struct sg_table *sgt)
 }
 
 /*
- * How much one advert can cover. If EXS_VERBS_SEGS keys do not cover all: r runs
- * of p pages need no more than p / key_pages + r keys, and b bytes in r runs lie in
- * no more than b / PAGE_SIZE + 2 r pages. Return: whether it can cover anything.
+ * How much one advert can cover. If EXS_VERBS_SEGS keys do not cover everything: r runs of
+ * p pages need at most p / key_pages + r keys, and b bytes in r runs are in at most b /
+ * PAGE_SIZE + 2 r pages. Return: whether it can cover anything.
  */
 exs_hot
 static bool exs_verbs_plan_rcv(struct exs_verbs_ep *v, struct exs_xfer *x)
@@ -331,7 +322,7 @@ static bool exs_verbs_plan_rcv(struct exs_verbs_ep *v, struct exs_xfer *x)
 	if (keys <= EXS_VERBS_SEGS)
 		return true;
 	runs = exs_sg_runs(sgt);
-	/* A message must fit as a whole. */
+	/* A message must fit completely. */
 	if (runs > EXS_VERBS_SEGS / 2 ||
 	    v->ep.conn->socktype == EXS_WIRE_SEQPACKET)
 		return false;
@@ -340,7 +331,7 @@ static bool exs_verbs_plan_rcv(struct exs_verbs_ep *v, struct exs_xfer *x)
 	return true;
 }
 
-/* What a peer does not fill of it must be nobody's secret. */
+/* Zeroed: the peer may not fill all of it. */
 static int exs_verbs_copy_rcv(struct exs_verbs_ep *v, struct exs_xfer *x)
 {
 	struct exs_map *map = &x->map;
@@ -357,7 +348,7 @@ static int exs_verbs_copy_rcv(struct exs_verbs_ep *v, struct exs_xfer *x)
 	return err ? err : exs_verbs_plan_rcv(v, x) ? 0 : -EMSGSIZE;
 }
 
-/* Too many scraps for keys. */
+/* Too many pieces for keys. */
 static int exs_verbs_map_scattered(struct exs_verbs_ep *v, struct exs_xfer *x)
 {
 	exs_count(v->ep.conn->xn, scattered_recvs, 1);
@@ -374,8 +365,8 @@ static void exs_verbs_not_direct(struct exs_xfer *x)
 }
 
 /*
- * Without keys a stream's receive takes its bytes from the ring; a message that
- * is not eager has no other way.
+ * Without keys a stream's receive takes its bytes from the ring. A message that is not
+ * eager cannot.
  */
 static int exs_verbs_map_rcv(struct exs_verbs_ep *v, struct exs_xfer *x)
 {
@@ -420,7 +411,7 @@ void exs_verbs_unmap(struct exs_ep *ep, struct exs_xfer *x)
 	struct exs_map *map = &x->map;
 
 	if (!list_empty(&map->mrs)) {
-		/* The queue pair is gone: they are as dead as if invalidated. */
+		/* The queue pair is gone, so they are as invalid as after LOCAL_INV. */
 		spin_lock(&ep->conn->lock);
 		exs_verbs_keys_put(v, &map->mrs);
 		map->valid = 0;

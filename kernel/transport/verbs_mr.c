@@ -2,18 +2,16 @@
 /*
  * Memory keys.
  *
- * A receive that is advertised gets keys for just the window that the advert
- * names, by fast registration ahead of the advert in the send queue. They are
- * invalidated, and the invalidation has completed, before the program has its
- * buffer back; or the peer had our own device invalidate them, with the message that
- * ends its transfer. A key's low byte changes with each registration (not on soft-RoCE,
- * see exs_verbs_post_free()), its address is a cookie that says nothing about
+ * An advertised receive gets keys for exactly the window of the advert, by fast
+ * registration before the advert in the send queue. Before the program has its buffer back,
+ * their invalidation has completed, or the peer had our own device invalidate them, with
+ * the message that ends its transfer. A key's low byte changes with each registration (not
+ * on soft-RoCE, see exs_verbs_post_free()). Its address is a cookie that does not reveal
  * where the memory is.
  *
- * Keys come from a pool that grows when receives are mapped, as only then may
- * one sleep. It holds as many keys as the mapped receives can need, and one
- * advert's more for those that are being invalidated; or EXS_VERBS_KEYS_MAX of
- * them, which is as many as are ever advertised at once.
+ * Keys come from a pool that grows when receives are mapped, where sleeping is allowed. It
+ * holds as many keys as the mapped receives may need, plus one advert's for keys that are
+ * being invalidated; or EXS_VERBS_KEYS_MAX, the most that are ever advertised at once.
  */
 #include <linux/random.h>
 #include <linux/slab.h>
@@ -47,7 +45,7 @@ static struct exs_verbs_mr *exs_verbs_key_alloc(struct exs_verbs_ep *v)
 
 static void exs_verbs_key_free(struct exs_verbs_ep *v, struct exs_verbs_mr *key)
 {
-	/* Only the provider's own bugs can make it fail now. */
+	/* Only a bug of the provider can make it fail now. */
 	WARN_ON_ONCE(ib_dereg_mr(key->mr));
 	exs_live(v->ep.conn->xn, mrs, -1);
 	kfree(key);
@@ -74,8 +72,8 @@ static int exs_verbs_keys_grow(struct exs_verbs_ep *v, u32 want)
 }
 
 /*
- * Make sure that there are @n keys more when they are needed. Sleeps. When a device has
- * no more, two at a time may both be refused where one would have been served.
+ * Ensure that there are @n more keys when they are needed. Sleeps. When a device has no
+ * more, two callers at a time may both be refused, although one could be served.
  */
 exs_hot
 int exs_verbs_keys_reserve(struct exs_verbs_ep *v, u32 n)
@@ -84,7 +82,7 @@ int exs_verbs_keys_reserve(struct exs_verbs_ep *v, u32 n)
 	u32 want = min_t(u32, wanted, EXS_VERBS_KEYS_MAX) + EXS_VERBS_SEGS;
 	int err;
 
-	/* They only become more. Pairs with exs_verbs_keys_grow(). */
+	/* It never shrinks. Pairs with exs_verbs_keys_grow(). */
 	if (smp_load_acquire(&v->keys_total) >= want)
 		return 0;
 	mutex_lock(&v->keys_mutex);
@@ -135,7 +133,7 @@ void exs_verbs_keys_put(struct exs_verbs_ep *v, struct list_head *keys)
 	list_splice_init(keys, &v->keys_free);
 }
 
-/* Teardown: every transfer was unmapped, no chain is posted. */
+/* Teardown: every transfer is unmapped, no chain is posted. */
 void exs_verbs_keys_free(struct exs_verbs_ep *v)
 {
 	struct exs_verbs_mr *key, *next;
@@ -162,16 +160,16 @@ static struct exs_verbs_mr *exs_verbs_key_take(struct exs_verbs_ep *v)
 }
 
 /*
- * An address for @mr that tells nothing of the memory but its offset in a page,
- * and leaves room for the length above it.
+ * An address for @mr that reveals only the offset of the memory in a page, with room for
+ * the length above it.
  */
 static u64 exs_verbs_cookie(const struct ib_mr *mr)
 {
 	return (u64)get_random_u32() << 28 | offset_in_page(mr->iova);
 }
 
-/* How many entries from @pos on hold @len bytes, at most @max; @last: the last
- * of them, @used: the bytes that are wanted of it.
+/* The number of entries from @pos on that hold @len bytes, at most @max; @last: the last of
+ * them, @used: the bytes used of it.
  */
 static u32 exs_verbs_span(const struct exs_verbs_pos *pos, u32 len, u32 max,
 			  struct scatterlist **last, u32 *used)
@@ -191,30 +189,29 @@ static u32 exs_verbs_span(const struct exs_verbs_pos *pos, u32 len, u32 max,
 }
 
 /*
- * Map up to @len bytes from @pos on into @mr, and move @pos behind them. The
- * first and the last entry are cut to size for the call: siw ignores the offset
- * argument of ib_map_mr_sg(), and the length must be exact.
- * Return: bytes mapped, or a negative errno.
+ * Map up to @len bytes from @pos on into @mr, and advance @pos. The first and the last
+ * entry, perhaps the same, are shortened for the call, and restored: ib_map_mr_sg() takes
+ * whole entries, and siw ignores its offset argument. Return: bytes mapped, or a negative
+ * errno.
  */
 static int exs_verbs_key_map(struct exs_verbs_ep *v, struct ib_mr *mr,
 			     struct exs_verbs_pos *pos, u32 len)
 {
 	struct scatterlist *first = pos->sg, *last;
-	u32 used, first_len, last_len, n;
+	struct scatterlist first_whole, last_whole;
+	u32 used, n;
 	int ret;
 
 	len = exs_verbs_extent(*pos, v->key_pages, len);
 	n = exs_verbs_span(pos, len, v->key_pages, &last, &used);
-	first_len = sg_dma_len(first);
-	last_len = sg_dma_len(last);
-	sg_dma_len(last) = used;
-	if (last != first)
-		sg_dma_len(first) = first_len - pos->off;
+	first_whole = *first;
+	last_whole = *last;
 	sg_dma_address(first) += pos->off;
+	sg_dma_len(first) -= pos->off;
+	sg_dma_len(last) = used;
 	ret = ib_map_mr_sg(mr, first, n, NULL, PAGE_SIZE);
-	sg_dma_address(first) -= pos->off;
-	sg_dma_len(last) = last_len;
-	sg_dma_len(first) = first_len;
+	*last = last_whole;
+	*first = first_whole;
 	if (WARN_ON_ONCE(ret >= 0 && mr->length != len))
 		return -EINVAL;
 	if (ret < 0)
@@ -226,10 +223,8 @@ static int exs_verbs_key_map(struct exs_verbs_ep *v, struct ib_mr *mr,
 }
 
 /*
- * What soft-RoCE sends again, it sends again with all work requests in between,
- * local ones too, and only a free key can be registered: so there each is
- * freed first, and that can be repeated only if the key stays the same. The
- * cookie still tells one registration from the next.
+ * EXS_QUIRK_REPEATS: only a free key can be registered, so free each one first. This can
+ * only be repeated if the key stays the same. The cookie still distinguishes registrations.
  */
 static int exs_verbs_post_free(struct exs_verbs_ep *v, struct exs_verbs_slot *slot,
 			       const struct ib_mr *mr)
@@ -256,7 +251,7 @@ static int exs_verbs_post_reg(struct exs_verbs_ep *v, struct exs_verbs_slot *slo
 	};
 	int err = 0;
 
-	if (v->repeats)
+	if (exs_verbs_has(v, EXS_QUIRK_REPEATS))
 		err = exs_verbs_post_free(v, slot, mr);
 	else
 		ib_update_fast_reg_key(mr, ib_inc_rkey(mr->rkey));
@@ -268,7 +263,7 @@ static int exs_verbs_post_reg(struct exs_verbs_ep *v, struct exs_verbs_slot *slo
 	return ib_post_send(v->id->qp, &reg.wr, NULL);
 }
 
-/* Register up to @len bytes from @pos on; @seg: what the peer is to know. */
+/* Register up to @len bytes from @pos on; @seg: describes them for the peer. */
 static int exs_verbs_key_use(struct exs_verbs_ep *v, struct exs_verbs_slot *slot,
 			     struct exs_verbs_mr *key, struct exs_verbs_pos *pos,
 			     u32 len, struct exs_seg *seg)
@@ -322,7 +317,7 @@ int exs_verbs_register(struct exs_verbs_ep *v, struct exs_verbs_slot *slot,
 	return 0;
 }
 
-/* The same for the ring, all of it. */
+/* The same for the whole ring. */
 int exs_verbs_register_ring(struct exs_verbs_ep *v, struct exs_verbs_slot *slot,
 			    struct exs_tx *tx)
 {
@@ -347,7 +342,7 @@ int exs_verbs_register_ring(struct exs_verbs_ep *v, struct exs_verbs_slot *slot,
 	return WARN_ON_ONCE(left || !msg->nsegs) ? -EINVAL : 0;
 }
 
-/* The place for it was reserved with the registration. */
+/* Its place was reserved with the registration. */
 static int exs_verbs_post_inv(struct exs_verbs_ep *v, struct exs_verbs_mr *key,
 			      bool signaled)
 {
@@ -363,39 +358,36 @@ static int exs_verbs_post_inv(struct exs_verbs_ep *v, struct exs_verbs_mr *key,
 	return ib_post_send(v->id->qp, &wr, NULL);
 }
 
+/*
+ * What a peer invalidates before its registration was executed, or, with EXS_QUIRK_REPEATS,
+ * before that can be repeated no more, becomes valid after that. A peer may guess a key that
+ * it was not yet told. So the chain of the registration has to be complete by now: otherwise
+ * a LOCAL_INV is needed as well.
+ */
 bool exs_verbs_key_died(struct exs_verbs_ep *v, u32 rkey)
 {
 	struct exs_verbs_mr *key;
 
 	lockdep_assert_held(&v->ep.conn->lock);
-	/* The oldest, as transfers end in order: a few steps at the most, but for a peer's whim. */
+	/* Transfers end in order, so it is usually among the first. */
 	list_for_each_entry(key, &v->keys_out, out) {
 		if (key->mr->rkey != rkey)
 			continue;
-		key->dead = true;
+		key->dead = (s32)(v->chains_ended - key->chain) >= 0;
 		list_del_init(&key->out);
 		return true;
 	}
 	return false;
 }
 
-/*
- * Whether no LOCAL_INV is needed. soft-RoCE may yet repeat what registered it, and so bring
- * it back to life, until that is acknowledged.
- */
-static bool exs_verbs_is_dead(const struct exs_verbs_ep *v, const struct exs_verbs_mr *key)
-{
-	return key->dead && (!v->repeats || (s32)(v->chains_ended - key->chain) >= 0);
-}
-
-/* Those of @map's keys that are dead return to the pool, with their places in the queue. */
+/* Return @map's dead keys to the pool, with their places in the queue. */
 static void exs_verbs_reap(struct exs_verbs_ep *v, struct exs_map *map)
 {
 	struct exs_verbs_mr *key, *next;
 	LIST_HEAD(dead);
 
 	list_for_each_entry_safe(key, next, &map->mrs, link) {
-		if (!exs_verbs_is_dead(v, key))
+		if (!key->dead)
 			continue;
 		list_move(&key->link, &dead);
 		map->valid--;
@@ -406,8 +398,8 @@ static void exs_verbs_reap(struct exs_verbs_ep *v, struct exs_map *map)
 }
 
 /*
- * Keys of an earlier advert of @x that has become void: they die ahead of the
- * new advert, and return to the pool when that is complete.
+ * Keys of an earlier advert of @x that became void: invalidated before the new advert, and
+ * returned to the pool when that is complete.
  */
 int exs_verbs_post_stale(struct exs_verbs_ep *v, struct exs_verbs_slot *slot,
 			 struct exs_xfer *x)
@@ -431,8 +423,8 @@ int exs_verbs_post_stale(struct exs_verbs_ep *v, struct exs_verbs_slot *slot,
 /*
  * exs_ep_ops.invalidate
  *
- * When it cannot be posted, the keys die with the queue pair, and the transfer
- * ends with exs_conn_drained(): that counts as "will follow".
+ * If it cannot be posted, the keys end with the queue pair, and the transfer with
+ * exs_conn_drained(): that counts as "will follow".
  */
 exs_hot
 bool exs_verbs_invalidate(struct exs_ep *ep, struct exs_xfer *x)
@@ -461,7 +453,7 @@ bool exs_verbs_invalidate(struct exs_ep *ep, struct exs_xfer *x)
 	return true;
 }
 
-/* The last of a transfer's keys is dead; so are those before it. */
+/* The last of a transfer's keys is invalid; so are those before it. */
 static void exs_verbs_inv_done(struct ib_cq *cq, struct ib_wc *wc)
 {
 	struct exs_verbs_mr *key = container_of(wc->wr_cqe, struct exs_verbs_mr, cqe);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Executing what the engine decided: struct exs_tx becomes a chain of work
- * requests whose last one is signalled, unless nobody waits for its end: then a
- * later chain's speaks for it, as they end in order.
+ * Executes the engine's decisions: struct exs_tx becomes a chain of work requests. The last
+ * one is signalled, unless nothing waits for it: then a later chain's completion covers it,
+ * because they end in order.
  *
  *   MESSAGE  SEND
  *   EAGER    SEND of header and data
@@ -13,9 +13,13 @@
  *            on iWARP, which has none, and to have the peer's device invalidate a
  *            key, followed by a SEND of WRITTEN
  *
- * The bytes of a short send are copied into the slot. So it ends as soon as it is
- * posted, if it is not to overtake the end of an earlier one.
- * A SEND or WRITE of few bytes may take them along: verbs_inline.c.
+ * The bytes of a short send are copied into the slot. So it ends when it is posted, unless
+ * an earlier send has not ended.
+ *
+ * A short SEND or WRITE may contain its bytes (EXS_SO_INLINE_MAX), so that the device need
+ * not fetch them. A provider copies such bytes when the request is posted, from the address
+ * in the scatter/gather element, which it takes for a kernel address, without memory key or
+ * DMA mapping. So they are collected in the endpoint, and no other address is ever used.
  *
  * Chains do not mix, as all is posted under conn->lock. A chain that could not
  * be posted whole is not repaired: the connection is reset.
@@ -23,7 +27,7 @@
 #include "core/stats.h"
 #include "verbs_internal.h"
 
-/* exs_ep_ops.room: whether the longest chain fits, and can have keys. */
+/* exs_ep_ops.room: whether the longest chain fits, with its keys. */
 exs_hot
 bool exs_verbs_room(struct exs_ep *ep)
 {
@@ -38,8 +42,11 @@ bool exs_verbs_room(struct exs_ep *ep)
 	if (list_empty(&v->slots_free) ||
 	    v->sq_used + EXS_VERBS_CHAIN_WRS > EXS_VERBS_SQ_WRS)
 		return false;
-	/* Keys that are dying come back whatever the peer does. */
-	return v->nkeys_free >= EXS_VERBS_SEGS || !v->keys_dying;
+	/*
+	 * An advert's, unless no receive has any. Those of receives that have ended come back
+	 * whatever the peer does.
+	 */
+	return v->nkeys_free >= min_t(u32, EXS_VERBS_SEGS, READ_ONCE(v->keys_total));
 }
 
 exs_hot
@@ -60,16 +67,12 @@ static struct exs_verbs_slot *exs_verbs_slot_take(struct exs_verbs_ep *v)
 	return slot;
 }
 
-/*
- * One WR of @slot's chain. On iWARP each one is signalled: siw hands TCP the
- * pages themselves of a write that is not, and its completion, implied by the next,
- * comes while they have yet to be sent.
- */
+/* One WR of @slot's chain, with send_flags 0 or IB_SEND_INLINE. */
 exs_hot
-int exs_verbs_post_wr(struct exs_verbs_ep *v, struct exs_verbs_slot *slot,
-		      struct ib_send_wr *wr, bool last)
+static int exs_verbs_post_wr(struct exs_verbs_ep *v, struct exs_verbs_slot *slot,
+			     struct ib_send_wr *wr, bool last)
 {
-	bool signaled = v->iwarp || (last && !slot->silent);
+	bool signaled = (last && !slot->silent) || exs_verbs_has(v, EXS_QUIRK_SIGNAL_ALL);
 
 	wr->wr_cqe = last ? &slot->cqe : &v->quiet;
 	wr->send_flags |= signaled ? IB_SEND_SIGNALED : 0;
@@ -78,8 +81,8 @@ int exs_verbs_post_wr(struct exs_verbs_ep *v, struct exs_verbs_slot *slot,
 	return ib_post_send(v->id->qp, wr, NULL);
 }
 
-/* The local side of up to @len bytes of @x from byte @where on.
- * Return: bytes; @sges: filled in, @n of at most @max.
+/* The local side of up to @len bytes of @x from byte @where on. Return: bytes; @sges:
+ * filled in, @n of at most @max.
  */
 static u32 exs_verbs_gather(struct exs_verbs_ep *v, struct exs_xfer *x, u64 where,
 			    u32 len, struct ib_sge *sges, int max, int *n)
@@ -108,7 +111,7 @@ static u32 exs_verbs_copy_offset(const struct exs_verbs_ep *v,
 	return exs_verbs_slot_offset(v, slot) + EXS_WIRE_HDR_LEN;
 }
 
-/* The bytes of the piece @tx, into the slot. */
+/* Copy the bytes of the piece @tx into the slot. */
 static int exs_verbs_copy(struct exs_verbs_ep *v, struct exs_verbs_slot *slot,
 			  const struct exs_tx *tx)
 {
@@ -123,51 +126,68 @@ static int exs_verbs_copy(struct exs_verbs_ep *v, struct exs_verbs_slot *slot,
 	return 0;
 }
 
-/* Likewise of up to @len bytes of the piece @tx, from its byte @done on. */
-static u32 exs_verbs_local(struct exs_verbs_ep *v, struct exs_verbs_slot *slot,
-			   const struct exs_tx *tx, u32 done, u32 len,
-			   struct ib_sge *sges, int max, int *n)
+/* Whether a work request contains its @len bytes. */
+static bool exs_verbs_is_inline(const struct exs_verbs_ep *v, u32 len)
 {
-	if (!slot->copied)
-		return exs_verbs_gather(v, exs_snd_xfer(tx->snd), tx->offset + done,
-					len, sges, max, n);
-	sges[0] = (struct ib_sge) {
-		.addr	= v->dma + exs_verbs_copy_offset(v, slot) + done,
-		.length	= len,
-		.lkey	= v->pd->local_dma_lkey,
-	};
-	*n = 1;
-	return len;
+	u32 wanted = exs_option(&v->ep.conn->options, EXS_SO_INLINE_MAX);
+
+	return len <= min_t(u32, wanted, v->inline_max);
 }
 
 /*
- * SEND of @tx's message, with the @copied bytes behind its header and what is in @sges[1] to
- * @sges[@n - 1]; [0] is ours.
+ * The same for a SEND with the first @behind bytes of its piece. siw refuses a SEND with
+ * invalidate.
+ */
+static bool exs_verbs_sends_inline(const struct exs_verbs_ep *v, const struct exs_tx *tx,
+				   u32 behind)
+{
+	return !tx->invalidate && exs_verbs_is_inline(v, exs_wire_msg_len(&tx->msg) + behind);
+}
+
+/* @wr contains the first @len bytes of v->inl. */
+static void exs_verbs_take_along(struct exs_verbs_ep *v, struct ib_send_wr *wr, u32 len)
+{
+	exs_count(v->ep.conn->xn, inline_tx_bytes, len);
+	v->sges[0] = (struct ib_sge) { .addr = (uintptr_t)v->inl, .length = len };
+	wr->num_sge = 1;
+	wr->send_flags = IB_SEND_INLINE;
+}
+
+/*
+ * SEND of @tx's message, of the first @behind bytes of its piece, which are in the slot or
+ * inline, and of v->sges[1] to [@n - 1]; [0] is set here.
  */
 exs_hot
 static int exs_verbs_post_send(struct exs_verbs_ep *v, struct exs_verbs_slot *slot,
-			       const struct exs_tx *tx, u32 copied,
-			       struct ib_sge *sges, int n)
+			       const struct exs_tx *tx, u32 behind, int n)
 {
-	u32 offset = exs_verbs_slot_offset(v, slot);
+	u32 offset = exs_verbs_slot_offset(v, slot), size = exs_wire_msg_len(&tx->msg) + behind;
+	bool inl = n == 1 && exs_verbs_sends_inline(v, tx, behind);
 	struct ib_send_wr wr = {
 		.opcode			= tx->invalidate ? IB_WR_SEND_WITH_INV : IB_WR_SEND,
 		.ex.invalidate_rkey	= tx->key,
-		.sg_list		= sges,
+		.sg_list		= v->sges,
 		.num_sge		= n,
 	};
 	int len;
 
-	len = exs_wire_put_msg(v->mem + offset, EXS_VERBS_SLOT_LEN, &tx->msg);
+	len = exs_wire_put_msg(inl ? v->inl : v->mem + offset,
+			       inl ? sizeof(v->inl) : EXS_VERBS_SLOT_LEN, &tx->msg);
 	if (WARN_ON_ONCE(len < 0))
 		return len;
-	ib_dma_sync_single_for_device(v->id->device, v->dma + offset, len,
-				      DMA_BIDIRECTIONAL);
-	sges[0] = (struct ib_sge) {
-		.addr	= v->dma + offset,
-		.length	= len + copied,
-		.lkey	= v->pd->local_dma_lkey,
-	};
+	if (inl) {
+		if (behind && exs_xfer_get(exs_snd_xfer(tx->snd), tx->offset, v->inl + len, behind))
+			return -EFAULT;
+		exs_verbs_take_along(v, &wr, size);
+	} else {
+		ib_dma_sync_single_for_device(v->id->device, v->dma + offset, len,
+					      DMA_BIDIRECTIONAL);
+		v->sges[0] = (struct ib_sge) {
+			.addr	= v->dma + offset,
+			.length	= size,
+			.lkey	= v->pd->local_dma_lkey,
+		};
+	}
 	slot->fin = tx->msg.type == EXS_MSG_FIN;
 	return exs_verbs_post_wr(v, slot, &wr, true);
 }
@@ -175,12 +195,7 @@ static int exs_verbs_post_send(struct exs_verbs_ep *v, struct exs_verbs_slot *sl
 static int exs_verbs_post_message(struct exs_verbs_ep *v,
 				  struct exs_verbs_slot *slot, struct exs_tx *tx)
 {
-	struct ib_sge sge;
-
-	/* siw takes inline bytes with every SEND but the one that invalidates. */
-	if (!tx->invalidate && exs_verbs_is_inline(v, exs_wire_msg_len(&tx->msg)))
-		return exs_verbs_send_inline(v, slot, tx, 0);
-	return exs_verbs_post_send(v, slot, tx, 0, &sge, 1);
+	return exs_verbs_post_send(v, slot, tx, 0, 1);
 }
 
 static int exs_verbs_post_advert(struct exs_verbs_ep *v,
@@ -208,26 +223,17 @@ exs_hot
 static int exs_verbs_post_eager(struct exs_verbs_ep *v,
 				struct exs_verbs_slot *slot, struct exs_tx *tx)
 {
-	struct ib_sge sges[EXS_VERBS_SEND_SGES];
+	bool behind = slot->copied || exs_verbs_sends_inline(v, tx, tx->len);
 	int n = 0;
 
-	if (exs_verbs_is_inline(v, exs_wire_msg_len(&tx->msg) + tx->len))
-		return exs_verbs_send_inline(v, slot, tx, tx->len);
-	if (slot->copied)
-		return exs_verbs_post_send(v, slot, tx, tx->len, sges, 1);
-	if (tx->len && exs_verbs_gather(v, exs_snd_xfer(tx->snd), tx->offset, tx->len,
-					sges + 1, v->max_sge - 1, &n) != tx->len)
+	if (!behind && tx->len &&
+	    exs_verbs_gather(v, exs_snd_xfer(tx->snd), tx->offset, tx->len,
+			     v->sges + 1, v->max_sge - 1, &n) != tx->len)
 		return -EINVAL;
-	return exs_verbs_post_send(v, slot, tx, 0, sges, n + 1);
+	return exs_verbs_post_send(v, slot, tx, behind ? tx->len : 0, n + 1);
 }
 
-/* Whether a WRITTEN ends the transfer, not an immediate. */
-static bool exs_verbs_says_written(const struct exs_verbs_ep *v, const struct exs_tx *tx)
-{
-	return tx->last && (v->iwarp || tx->invalidate);
-}
-
-/* What the immediate says elsewhere. The segments of @tx are done with. */
+/* What an immediate says elsewhere. The segments of @tx are no longer needed. */
 static int exs_verbs_post_written(struct exs_verbs_ep *v,
 				  struct exs_verbs_slot *slot, struct exs_tx *tx)
 {
@@ -242,53 +248,83 @@ static int exs_verbs_post_written(struct exs_verbs_ep *v,
 }
 
 /*
- * One WR of a WRITE: bytes from @done on to @to, as many as fit.
- * Return: how many, or a negative errno.
+ * Where @wr finds up to @len bytes of the piece @tx from byte @done on. Return: the number;
+ * 0: they are not there.
+ */
+static u32 exs_verbs_local(struct exs_verbs_ep *v, struct exs_verbs_slot *slot,
+			   const struct exs_tx *tx, u32 done, u32 len,
+			   struct ib_send_wr *wr)
+{
+	struct exs_xfer *x = exs_snd_xfer(tx->snd);
+
+	/* For short sends only: the cursor need not be at the bytes. */
+	if (tx->snd->len <= EXS_WIRE_DATA_MAX && exs_verbs_is_inline(v, len)) {
+		if (exs_xfer_get(x, tx->offset + done, v->inl, len))
+			return 0;
+		exs_verbs_take_along(v, wr, len);
+		return len;
+	}
+	if (!slot->copied)
+		return exs_verbs_gather(v, x, tx->offset + done, len, v->sges,
+					v->max_sge, &wr->num_sge);
+	v->sges[0] = (struct ib_sge) {
+		.addr	= v->dma + exs_verbs_copy_offset(v, slot) + done,
+		.length	= len,
+		.lkey	= v->pd->local_dma_lkey,
+	};
+	wr->num_sge = 1;
+	return len;
+}
+
+/*
+ * One WR of a WRITE: bytes from @done on to @to, as many as fit; @imm: the last has the
+ * immediate. Return: the number, or a negative errno.
  */
 exs_hot
 static int exs_verbs_post_part(struct exs_verbs_ep *v, struct exs_verbs_slot *slot,
 			       const struct exs_tx *tx, u32 done,
-			       const struct exs_seg *to)
+			       const struct exs_seg *to, bool imm)
 {
-	struct ib_sge sges[EXS_VERBS_SEND_SGES];
 	struct ib_rdma_wr wr = {
 		.wr.opcode	= IB_WR_RDMA_WRITE,
-		.wr.sg_list	= sges,
+		.wr.sg_list	= v->sges,
 		.remote_addr	= to->addr,
 		.rkey		= to->key,
 	};
 	u32 n = min(to->len, tx->len - done);
-	/* Of a short send only: there is no cursor that leads to the bytes at once. */
-	bool last, inl = tx->snd->len <= EXS_WIRE_DATA_MAX && exs_verbs_is_inline(v, n);
+	bool last;
 	int err;
 
-	if (!inl)
-		n = exs_verbs_local(v, slot, tx, done, n, sges, v->max_sge,
-				    &wr.wr.num_sge);
-	if (WARN_ON_ONCE(!n))
+	if (n)
+		n = exs_verbs_local(v, slot, tx, done, n, &wr.wr);
+	if (WARN_ON_ONCE(!n && tx->len))
 		return -EINVAL;
 	last = done + n == tx->len;
-	if (last && tx->last && !exs_verbs_says_written(v, tx)) {
+	if (last && imm) {
 		wr.wr.opcode = IB_WR_RDMA_WRITE_WITH_IMM;
 		wr.wr.ex.imm_data = cpu_to_be32(tx->imm);
 	}
-	last = last && !exs_verbs_says_written(v, tx);
-	err = inl ? exs_verbs_write_inline(v, slot, &wr, tx, done, n, last) :
-		    exs_verbs_post_wr(v, slot, &wr.wr, last);
+	err = exs_verbs_post_wr(v, slot, &wr.wr, last && (imm || !tx->last));
 	return err ? err : n;
 }
 
-static int exs_verbs_post_parts(struct exs_verbs_ep *v, struct exs_verbs_slot *slot,
-				const struct exs_tx *tx)
+/* An immediate, or a WRITTEN, ends a transfer; a transfer without bytes is only that. */
+exs_hot
+static int exs_verbs_post_write(struct exs_verbs_ep *v,
+				struct exs_verbs_slot *slot, struct exs_tx *tx)
 {
+	bool written = tx->last && (tx->invalidate || exs_verbs_has(v, EXS_QUIRK_NO_IMM));
+	bool imm = tx->last && !written;
 	u32 i, done = 0;
+	int n;
 
+	if (!tx->len && imm)
+		return exs_verbs_post_part(v, slot, tx, 0, &(struct exs_seg) {}, true);
 	for (i = 0; i < tx->nsegs && done < tx->len; i++) {
 		struct exs_seg to = tx->segs[i];
 
 		while (to.len && done < tx->len) {
-			int n = exs_verbs_post_part(v, slot, tx, done, &to);
-
+			n = exs_verbs_post_part(v, slot, tx, done, &to, imm);
 			if (n < 0)
 				return n;
 			done += n;
@@ -296,36 +332,9 @@ static int exs_verbs_post_parts(struct exs_verbs_ep *v, struct exs_verbs_slot *s
 			to.len -= n;
 		}
 	}
-	return WARN_ON_ONCE(done != tx->len) ? -EINVAL : 0;
-}
-
-/* The end of a transfer that has no byte: an empty message. */
-static int exs_verbs_post_nothing(struct exs_verbs_ep *v,
-				  struct exs_verbs_slot *slot, const struct exs_tx *tx)
-{
-	struct ib_rdma_wr wr = {
-		.wr.opcode	= IB_WR_RDMA_WRITE_WITH_IMM,
-		.wr.ex.imm_data	= cpu_to_be32(tx->imm),
-	};
-
-	if (WARN_ON_ONCE(!tx->last))
+	if (WARN_ON_ONCE(done != tx->len || (!done && !written)))
 		return -EINVAL;
-	return v->iwarp ? 0 : exs_verbs_post_wr(v, slot, &wr.wr, true);
-}
-
-exs_hot
-static int exs_verbs_post_write(struct exs_verbs_ep *v,
-				struct exs_verbs_slot *slot, struct exs_tx *tx)
-{
-	int err;
-
-	if (tx->len)
-		err = exs_verbs_post_parts(v, slot, tx);
-	else
-		err = exs_verbs_post_nothing(v, slot, tx);
-	if (!err && exs_verbs_says_written(v, tx))
-		err = exs_verbs_post_written(v, slot, tx);
-	return err;
+	return written ? exs_verbs_post_written(v, slot, tx) : 0;
 }
 
 static int (*const exs_verbs_post_kind[])(struct exs_verbs_ep *v,
@@ -339,17 +348,17 @@ static int (*const exs_verbs_post_kind[])(struct exs_verbs_ep *v,
 };
 
 /*
- * What waits for room gets it from a chain that is signalled: so the last that there
- * is room for is never silent. iWARP: see exs_verbs_post_wr().
+ * A sender that waits for room gets it from a signalled chain. So the last chain that there
+ * is room for is always signalled.
  */
 static bool exs_verbs_may_be_silent(const struct exs_verbs_ep *v)
 {
-	return !v->iwarp && v->silent < EXS_VERBS_SILENT_MAX &&
+	return !exs_verbs_has(v, EXS_QUIRK_SIGNAL_ALL) && v->silent < EXS_VERBS_SILENT_MAX &&
 	       !list_empty(&v->slots_free) &&
 	       v->sq_used + 2 * EXS_VERBS_CHAIN_WRS <= EXS_VERBS_SQ_WRS;
 }
 
-/* Return: the send whose piece @tx is, if that ends when it is posted; or NULL. */
+/* Return: the send of the piece @tx, if it ends when posted; or NULL. */
 static struct exs_xfer *exs_verbs_begin_data(struct exs_verbs_ep *v,
 					     struct exs_verbs_slot *slot,
 					     const struct exs_tx *tx)
@@ -369,7 +378,7 @@ static bool exs_verbs_is_data(const struct exs_tx *tx)
 	return tx->kind == EXS_TX_EAGER || tx->kind == EXS_TX_WRITE;
 }
 
-/* A message whose end means nothing to us. */
+/* A message whose completion has no effect here. */
 static bool exs_verbs_is_note(const struct exs_tx *tx)
 {
 	return tx->kind == EXS_TX_MESSAGE && tx->msg.type != EXS_MSG_FIN;
@@ -401,15 +410,15 @@ int exs_verbs_post(struct exs_ep *ep, struct exs_tx *tx)
 		exs_conn_sent(ep->conn, over);
 	if (err != -ENOTCONN)
 		return err;
-	/* The end is in sight: nothing more is posted until it is here. */
+	/* The connection is about to end: post nothing more. */
 	exs_verbs_fail(v, 0);
 	exs_verbs_note_lost(v, 0);
 	return 0;
 }
 
 /*
- * A write of nothing: the peer's device acknowledges it, and needs neither a key
- * nor a receive for that. conn->lock held, no chain is under way.
+ * A write without bytes: the peer's device acknowledges it, without a key or a receive.
+ * conn->lock held, no chain is pending.
  */
 int exs_verbs_post_probe(struct exs_verbs_ep *v)
 {

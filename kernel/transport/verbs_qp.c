@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * What an endpoint takes of the device: a protection domain of its own, one
- * completion queue, the queue pair, and one piece of memory that holds the
- * receive buffers and the headers of what we send. Keys and the ring come only
- * when they are needed: an idle connection has neither.
+ * The device's resources of an endpoint: a protection domain of its own, one completion
+ * queue, the queue pair, and one piece of memory with the receive buffers and the headers
+ * of sent messages. Keys and the ring are made on demand: an idle connection has neither.
  */
 #include <linux/slab.h>
 
@@ -33,16 +32,26 @@ static int exs_verbs_limits(struct exs_verbs_ep *v)
 	    attrs->max_qp_wr <= EXS_VERBS_RECVS ||
 	    attrs->max_send_sge < 2)
 		return -EOPNOTSUPP;
-	v->iwarp = rdma_protocol_iwarp(v->id->device, v->id->port_num);
-	/* There, complete may mean no more than that TCP has taken it. */
-	v->ep.confirm = v->iwarp;
-	v->repeats = v->id->device->ops.driver_id == RDMA_DRIVER_RXE;
+	v->quirks = exs_verbs_quirks(v->id);
+	v->ep.confirm = exs_verbs_has(v, EXS_QUIRK_UNCONFIRMED);
 	v->max_sge = min_t(u32, attrs->max_send_sge, EXS_VERBS_SEND_SGES);
 	v->key_pages = min_t(u32, attrs->max_fast_reg_page_list_len,
 			     EXS_VERBS_KEY_PAGES);
 	v->ep.max_piece = (EXS_VERBS_DATA_WRS * v->max_sge - 1) * PAGE_SIZE;
+	v->ep.max_credits = min_t(u32, attrs->max_qp_wr - 1, EXS_VERBS_RECVS_MAX) - 1;
 	v->run_max = exs_verbs_run_max(v->id->device);
 	return 0;
+}
+
+static void exs_verbs_init_recvs(struct exs_verbs_recv *recv, u32 n, void *mem, u64 dma)
+{
+	u32 i;
+
+	for (i = 0; i < n; i++) {
+		recv[i].cqe.done = exs_verbs_recv_done;
+		recv[i].buf = mem + i * EXS_WIRE_BUF_LEN;
+		recv[i].dma = dma + i * EXS_WIRE_BUF_LEN;
+	}
 }
 
 static int exs_verbs_make_mem(struct exs_verbs_ep *v)
@@ -60,11 +69,26 @@ static int exs_verbs_make_mem(struct exs_verbs_ep *v)
 		v->mem = NULL;
 		return -ENOMEM;
 	}
+	exs_verbs_init_recvs(v->recv, EXS_VERBS_RECVS, v->mem, v->dma);
 	return 0;
+}
+
+static void exs_verbs_free_recvs(struct exs_verbs_ep *v, struct exs_verbs_recvs *more)
+{
+	u32 len = more->n * EXS_WIRE_BUF_LEN;
+
+	ib_dma_unmap_single(v->id->device, more->dma, len, DMA_BIDIRECTIONAL);
+	free_pages_exact(more->mem, len);
+	kfree(more);
 }
 
 static void exs_verbs_free_mem(struct exs_verbs_ep *v)
 {
+	struct exs_verbs_recvs *more, *next;
+
+	list_for_each_entry_safe(more, next, &v->more_recvs, link)
+		exs_verbs_free_recvs(v, more);
+	INIT_LIST_HEAD(&v->more_recvs);
 	ib_dma_unmap_single(v->id->device, v->dma, v->mem_len, DMA_BIDIRECTIONAL);
 	free_pages_exact(v->mem, v->mem_len);
 	v->mem = NULL;
@@ -81,16 +105,16 @@ static int exs_verbs_make_cq(struct exs_verbs_ep *v)
 	static atomic_t next_vector;
 	struct ib_device *dev = v->id->device;
 	struct ib_cq_init_attr attr = {
-		/* All of both queues, and the marks that ib_drain_qp() posts. */
-		.cqe		= EXS_VERBS_SQ_WRS + EXS_VERBS_RECVS + 2,
+		/* All of both queues, and the markers of ib_drain_qp(). */
+		.cqe		= EXS_VERBS_SQ_WRS + EXS_VERBS_RECVS_MAX + 2,
 		.comp_vector	= (u32)atomic_inc_return(&next_vector) %
 				  dev->num_comp_vectors,
 	};
 	struct ib_cq *cq;
 
 	/*
-	 * Not ib_alloc_cq(): completions are processed one drain after the other,
-	 * by a worker or by whoever looks (exs_verbs_poll()), under our own mutex.
+	 * Not ib_alloc_cq(): one drain at a time processes completions, in a worker or in a
+	 * thread that polls (exs_verbs_poll()), under our own mutex.
 	 */
 	cq = ib_create_cq(dev, exs_verbs_cq_event, exs_verbs_async_event, v, &attr);
 	if (IS_ERR(cq))
@@ -101,7 +125,7 @@ static int exs_verbs_make_cq(struct exs_verbs_ep *v)
 	return 0;
 }
 
-/* Nobody drains it from here on. */
+/* From here on nothing drains it. */
 static struct ib_cq *exs_verbs_take_cq(struct exs_verbs_ep *v)
 {
 	struct ib_cq *cq;
@@ -121,22 +145,21 @@ static void exs_verbs_free_cq(struct exs_verbs_ep *v, struct ib_cq *cq)
 }
 
 exs_hot
-int exs_verbs_post_recv(struct exs_verbs_ep *v, u32 i)
+int exs_verbs_post_recv(struct exs_verbs_ep *v, struct exs_verbs_recv *recv)
 {
-	u32 offset = i * EXS_WIRE_BUF_LEN;
 	struct ib_sge sge = {
-		.addr	= v->dma + offset,
+		.addr	= recv->dma,
 		.length	= EXS_WIRE_BUF_LEN,
 		.lkey	= v->pd->local_dma_lkey,
 	};
 	struct ib_recv_wr wr = {
-		.wr_cqe		= &v->recv[i],
+		.wr_cqe		= &recv->cqe,
 		.sg_list	= &sge,
 		.num_sge	= 1,
 	};
 
-	ib_dma_sync_single_for_device(v->id->device, v->dma + offset,
-				      EXS_WIRE_BUF_LEN, DMA_BIDIRECTIONAL);
+	ib_dma_sync_single_for_device(v->id->device, recv->dma, EXS_WIRE_BUF_LEN,
+				      DMA_BIDIRECTIONAL);
 	return ib_post_recv(v->id->qp, &wr, NULL);
 }
 
@@ -151,25 +174,25 @@ static int exs_verbs_try_queue_pair(struct exs_verbs_ep *v, u32 inline_max)
 		.qp_type		= IB_QPT_RC,
 		.sq_sig_type		= IB_SIGNAL_REQ_WR,
 		.cap.max_send_wr	= EXS_VERBS_SQ_WRS + 1,
-		.cap.max_recv_wr	= EXS_VERBS_RECVS + 1,
+		.cap.max_recv_wr	= v->ep.max_credits + 2,
 		.cap.max_send_sge	= v->max_sge,
 		.cap.max_recv_sge	= 1,
 		.cap.max_inline_data	= inline_max,
 	};
 
 	err = rdma_create_qp(v->id, v->pd, &attr);
-	v->inline_max = min_t(u32, attr.cap.max_inline_data, EXS_VERBS_INLINE_MAX);
+	v->inline_max = min_t(u32, attr.cap.max_inline_data, EXS_INLINE_MAX);
 	return err;
 }
 
 /*
- * What is inline takes the place of a request's scatter/gather elements, of which
- * we have enough: soft-RoCE's queue is no larger for it. No provider says how much
- * it takes, but some refuse what is too much (soft-iWARP: more than 80).
+ * Inline data uses the space of a request's scatter/gather elements, of which we have
+ * enough: soft-RoCE's queue does not grow. No provider reports its limit, but some refuse
+ * too much (soft-iWARP: more than 80).
  */
 static int exs_verbs_make_queue_pair(struct exs_verbs_ep *v)
 {
-	static const u16 inline_max[] = { EXS_VERBS_INLINE_MAX, 64, 0 };
+	static const u16 inline_max[] = { EXS_INLINE_MAX, 64, 0 };
 	unsigned int i;
 	int err;
 
@@ -181,20 +204,68 @@ static int exs_verbs_make_queue_pair(struct exs_verbs_ep *v)
 	return err;
 }
 
-static int exs_verbs_fill_recvs(struct exs_verbs_ep *v)
+static int exs_verbs_post_recvs(struct exs_verbs_ep *v, struct exs_verbs_recv *recv, u32 n)
 {
-	u32 i;
-	int err;
+	int err = 0;
 
-	for (i = 0; i < EXS_VERBS_RECVS; i++) {
-		err = exs_verbs_post_recv(v, i);
-		if (err)
-			return err;
-	}
-	return ib_req_notify_cq(v->cq, IB_CQ_NEXT_COMP);
+	while (!err && n--)
+		err = exs_verbs_post_recv(v, recv++);
+	return err;
 }
 
-/* Undo exs_verbs_make_qp(); what becomes of the receives is no news. Sleeps. */
+static int exs_verbs_fill_recvs(struct exs_verbs_ep *v)
+{
+	int err = exs_verbs_post_recvs(v, v->recv, EXS_VERBS_RECVS);
+
+	return err ? err : ib_req_notify_cq(v->cq, IB_CQ_NEXT_COMP);
+}
+
+static struct exs_verbs_recvs *exs_verbs_make_recvs(struct exs_verbs_ep *v, u32 n)
+{
+	struct exs_verbs_recvs *more = kzalloc(struct_size(more, recv, n), GFP_KERNEL_ACCOUNT);
+	u32 len = n * EXS_WIRE_BUF_LEN;
+
+	if (!more)
+		return NULL;
+	more->n = n;
+	more->mem = alloc_pages_exact(len, GFP_KERNEL_ACCOUNT | __GFP_ZERO | __GFP_NORETRY |
+				      __GFP_NOWARN);
+	if (!more->mem)
+		goto no_mem;
+	more->dma = ib_dma_map_single(v->id->device, more->mem, len, DMA_BIDIRECTIONAL);
+	if (ib_dma_mapping_error(v->id->device, more->dma))
+		goto no_dma;
+	exs_verbs_init_recvs(more->recv, n, more->mem, more->dma);
+	return more;
+
+no_dma:
+	free_pages_exact(more->mem, len);
+no_mem:
+	kfree(more);
+	return NULL;
+}
+
+/* exs_ep_ops.add_recvs */
+int exs_verbs_add_recvs(struct exs_ep *ep, u32 n)
+{
+	struct exs_verbs_ep *v = exs_verbs_ep(ep);
+	struct exs_verbs_recvs *more = exs_verbs_make_recvs(v, n);
+	int err = 0;
+
+	if (!more)
+		return -ENOMEM;
+	list_add(&more->link, &v->more_recvs);
+	spin_lock(&ep->conn->lock);
+	if (!v->failed && !exs_verbs_is(v, EXS_VERBS_CLOSING))
+		err = exs_verbs_post_recvs(v, more->recv, n);
+	if (err)
+		exs_verbs_note_lost(v, -exs_verbs_post_errno(v, err));
+	spin_unlock(&ep->conn->lock);
+	/* They are posted, whatever the provider returned. */
+	return err ? -EIO : 0;
+}
+
+/* Undo exs_verbs_make_qp(); results of the receives do not matter. Sleeps. */
 void exs_verbs_undo_qp(struct exs_verbs_ep *v)
 {
 	struct ib_cq *cq = exs_verbs_take_cq(v);
@@ -206,7 +277,7 @@ void exs_verbs_undo_qp(struct exs_verbs_ep *v)
 	v->pd = NULL;
 }
 
-/* All of it, once the device is known; then receives are posted. Sleeps. */
+/* Create everything, once the device is known, and post receives. Sleeps. */
 int exs_verbs_make_qp(struct exs_verbs_ep *v)
 {
 	struct ib_pd *pd;
@@ -247,8 +318,8 @@ no_mem:
 }
 
 /*
- * Between two of the CM's handlers: one that has an answer brings the queue pair up, and
- * rxe may have found that possible before the state became an error, and set it after.
+ * Between two of the CM's handlers: a handler with an answer brings the queue pair up, and
+ * rxe may check the state before it becomes an error, and set it afterwards.
  */
 static void exs_verbs_fail_qp(struct exs_verbs_ep *v)
 {
@@ -264,21 +335,18 @@ static bool exs_verbs_started(const struct exs_verbs_ep *v)
 	return v->pd && exs_verbs_is(v, EXS_VERBS_STARTED);
 }
 
-/*
- * The error state of iWARP may reset TCP, which still has bytes to deliver. Return:
- * whether the peer has to answer.
- */
+/* Only where the error state would lose bytes. Return: whether the peer must answer. */
 bool exs_verbs_disconnect_first(struct exs_verbs_ep *v)
 {
-	if (!v->iwarp || !exs_verbs_started(v))
+	if (!exs_verbs_has(v, EXS_QUIRK_ERROR_RESETS) || !exs_verbs_started(v))
 		return false;
 	rdma_disconnect(v->id);
 	return true;
 }
 
 /*
- * When it returns, nothing can touch memory any more. Sleeps, not for the peer. What the
- * CM says to the peer's comes last: that we send nothing any more.
+ * When it returns, nothing can access memory any more. Sleeps, but not for the peer. The
+ * CM's message to the peer comes last: it says that we send nothing more.
  */
 void exs_verbs_stop_qp(struct exs_verbs_ep *v)
 {
@@ -286,25 +354,24 @@ void exs_verbs_stop_qp(struct exs_verbs_ep *v)
 		return;
 	exs_verbs_fail_qp(v);
 	ib_drain_qp(v->id->qp);
-	if (!v->iwarp)
+	if (!exs_verbs_has(v, EXS_QUIRK_ERROR_RESETS))
 		rdma_disconnect(v->id);
 }
 
 /*
- * rxe may touch a queue pair after its last reference went if packets still
- * arrive while it is destroyed; so give the peer the time to stop. Who accepts sends
- * nothing before it has heard of who connects, so an attempt that failed has no need to
- * wait, and nobody would tell it anything.
+ * Whether packets may arrive while the queue pair is destroyed, so that the peer needs time
+ * to stop. The accepting side only sends after it has heard from the connecting side. So a
+ * failed attempt does not wait: the peer does not know of it.
  */
 bool exs_verbs_may_arrive(const struct exs_verbs_ep *v)
 {
-	if (!v->pd || v->iwarp)
+	if (!v->pd || !exs_verbs_has(v, EXS_QUIRK_LATE_PACKETS))
 		return false;
 	return exs_verbs_is(v, EXS_VERBS_OPEN) ||
 	       (exs_verbs_is(v, EXS_VERBS_STARTED) && !exs_verbs_is(v, EXS_VERBS_ACTIVE));
 }
 
-/* After all transfers were unmapped. */
+/* After all transfers are unmapped. */
 void exs_verbs_free_qp(struct exs_verbs_ep *v)
 {
 	if (!v->pd)
@@ -318,17 +385,14 @@ void exs_verbs_free_qp(struct exs_verbs_ep *v)
 	v->pd = NULL;
 }
 
-/*
- * Asynchronous events of the queue pair: any context. iWARP has one when TCP's end is
- * noticed by sending: what the peer's disconnect means, core knows.
- */
+/* Asynchronous events of the queue pair: any context. Core decides what the peer's end means. */
 static void exs_verbs_qp_event(struct ib_event *event, void *context)
 {
 	struct exs_verbs_ep *v = context;
 
 	switch (event->event) {
 	case IB_EVENT_QP_FATAL:
-		exs_verbs_note_lost(v, v->iwarp ? 0 : ECONNRESET);
+		exs_verbs_note_lost(v, exs_verbs_has(v, EXS_QUIRK_FAILED_IS_END) ? 0 : ECONNRESET);
 		break;
 	case IB_EVENT_QP_REQ_ERR:
 	case IB_EVENT_QP_ACCESS_ERR:

@@ -2,23 +2,22 @@
 /*
  * The stall watchdog.
  *
- * A provider gives up on a peer that does not acknowledge, but counts a retry
- * only when the packets have left: soft-RoCE waits for ever while the network
- * device holds them back. And a send may wait for the peer (credits, a buffer,
- * space in its ring) with nothing in the send queue that could fail. So, while
- * anything is to be sent, a chain has to be complete every net.exs.stall_timeout;
- * if none is under way, or only such as do not tell, one without effect is posted
- * after half that time. TCP_USER_TIMEOUT makes it a shorter one for its connection.
+ * A provider gives up on a peer that does not acknowledge, but counts a retry only when the
+ * packets have left: soft-RoCE waits without limit while the network device holds them
+ * back. And a send may wait for the peer (credits, a buffer, ring space) without anything
+ * in the send queue that could fail. So, while there is something to send, a chain must
+ * complete every net.exs.stall_timeout. If none is posted, or only unsignalled ones, one
+ * without effect is posted after half that time. TCP_USER_TIMEOUT shortens this time for
+ * its connection.
  *
- * soft-iWARP calls complete what its TCP socket has taken: there, a peer that is
- * gone is noticed when the socket's buffer is full, or by TCP.
+ * soft-iWARP completes what its TCP socket has taken: there, a dead peer is detected when
+ * the socket's buffer is full, or by TCP.
  *
- * What posts and completes only notes the time. One delayed work looks at it,
- * while there is something to look at: an idle endpoint has no timer running,
- * unless the program asked for SO_KEEPALIVE. Then the same is posted after
- * TCP_KEEPIDLE without a sign of life from the peer, though nobody has anything to
- * send; what the program does meanwhile does not count.
- * The work needs no reference, as teardown waits for it; nothing is posted by then.
+ * Posting and completing only record the time. One delayed work checks it when necessary:
+ * an idle endpoint has no timer, unless the program set SO_KEEPALIVE. Then such a chain is
+ * posted after TCP_KEEPIDLE without a sign of life from the peer, although there is nothing
+ * to send; the program's own calls do not count. The work needs no reference, because
+ * teardown waits for it; nothing is posted by then.
  */
 #include <linux/jiffies.h>
 
@@ -46,30 +45,6 @@ void exs_verbs_watch(struct exs_verbs_ep *v)
 			     exs_conn_keepalive(v->ep.conn) ?: ULONG_MAX));
 }
 
-/* A chain is about to be posted. conn->lock held. */
-exs_hot
-void exs_verbs_chain_begins(struct exs_verbs_ep *v, const struct exs_verbs_slot *slot)
-{
-	lockdep_assert_held(&v->ep.conn->lock);
-	if (slot->silent)
-		v->silent++;
-	else if (!v->chains++)
-		v->progress = jiffies;
-}
-
-/* One is complete. conn->lock held. */
-exs_hot
-void exs_verbs_chain_ends(struct exs_verbs_ep *v, const struct exs_verbs_slot *slot)
-{
-	lockdep_assert_held(&v->ep.conn->lock);
-	if (slot->silent)
-		v->silent--;
-	else
-		v->chains--;
-	v->progress = jiffies;
-	v->alive = jiffies;
-}
-
 static void exs_verbs_probe(struct exs_verbs_ep *v)
 {
 	int err = exs_verbs_post_probe(v);
@@ -80,7 +55,7 @@ static void exs_verbs_probe(struct exs_verbs_ep *v)
 		exs_count(v->ep.conn->xn, stall_probes, 1);
 }
 
-/* Return: whether it has stalled; else it is looked at again while it has to. */
+/* Return: whether it has stalled; otherwise it is checked again if necessary. */
 static bool exs_verbs_look(struct exs_verbs_ep *v)
 {
 	unsigned long patience = exs_verbs_patience(v), now = jiffies, wait, since;
@@ -117,7 +92,7 @@ void exs_verbs_stall_work(struct work_struct *work)
 	struct exs_conn *conn = v->ep.conn;
 	bool stalled;
 
-	/* What is complete counts, though nobody had the time to process it. */
+	/* Completions count even if no thread has processed them yet. */
 	exs_verbs_poll(v);
 	spin_lock(&conn->lock);
 	stalled = exs_verbs_look(v);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Memory that both the device and the processor use while it is mapped: where
- * DMA goes through bounce buffers (swiotlb: encrypted guests) or past the caches,
- * each must be told what the other wrote. Software devices use the memory itself.
+ * Memory that device and processor both use while it is mapped. Where DMA goes through
+ * bounce buffers (swiotlb: encrypted guests) or past the caches, each must be told what the
+ * other wrote. Software devices use the memory itself.
  */
 #include "verbs_internal.h"
 
@@ -16,7 +16,7 @@ static void exs_verbs_sync(struct exs_verbs_ep *v, struct exs_verbs_pos pos, u64
 		u64 addr = sg_dma_address(pos.sg) + pos.off;
 		u32 part = min_t(u64, len, sg_dma_len(pos.sg) - pos.off);
 
-		/* An IOMMU may have joined pages that lie apart. */
+		/* An IOMMU may have joined separate pages. */
 		part = min_t(u32, part, PAGE_SIZE - offset_in_page(addr));
 		fn(v->id->device, addr, part, dir);
 		exs_verbs_pos_advance(&pos, part);
@@ -37,7 +37,7 @@ void exs_verbs_read_ring(struct exs_ep *ep, u32 off, u32 len)
 	exs_verbs_sync(v, pos, len, DMA_FROM_DEVICE, ib_dma_sync_single_for_cpu);
 }
 
-/* The device has written its last: what is in the ring is read without us. */
+/* The device has stopped writing: after this the ring is read without syncing. */
 void exs_verbs_ring_over(struct exs_verbs_ep *v)
 {
 	spin_lock(&v->ep.conn->lock);

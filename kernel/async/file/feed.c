@@ -2,11 +2,11 @@
 /*
  * Pieces of a send that is partly in files.
  *
- * A file is read as splice(2) reads it: what comes out of it are references to
- * pages, those of the page cache if the file system has one. They are sent as they
- * are, without a copy. So what is changed in the file meanwhile may or may not be
- * among the bytes that are sent, as with sendfile(2); a file that is truncated
- * meanwhile leaves its old pages to those who hold them.
+ * A file is read as splice(2) reads it: the result is references to pages, those
+ * of the page cache if the file system has one. They are sent in place, without a
+ * copy. So changes that are made to the file during the send may or may not be in
+ * the sent bytes, as with sendfile(2). If the file is truncated, its old pages
+ * stay while somebody holds them.
  */
 #include <linux/bitmap.h>
 #include <linux/cgroup.h>
@@ -144,10 +144,9 @@ void exs_feed_add_memory(struct exs_feed *f, u64 len, unsigned int nbvecs)
 }
 
 /*
- * Whether its bytes are the same whoever reads them, as they are if a page cache has
- * them, or memory does. procfs has none, for one, and kernfs only the semblance of one:
- * its files' mappings have the operations of ramfs. An overlay's are judged by the file
- * below.
+ * Whether its bytes are the same for every reader. They are if a page cache, or memory,
+ * has them. procfs has no page cache, and kernfs only appears to have one: its files'
+ * mappings have the operations of ramfs. For an overlay, the file below decides.
  */
 static bool exs_feed_cached(const struct file *file)
 {
@@ -289,7 +288,7 @@ static int exs_feed_make_pipe(struct file *file)
 	return splice_direct_to_actor(file, &nothing, exs_feed_take_all);
 }
 
-/* As the submitter, whom security modules and file systems ask about. */
+/* With the submitter's credentials, for security modules and file systems. */
 static ssize_t exs_feed_splice(struct exs_feed *f, struct exs_feed_part *part,
 			       struct exs_feed_piece *p)
 {
@@ -352,7 +351,7 @@ static bool exs_feed_sendable(const struct exs_feed *f, const struct exs_feed_pi
 	return f->message ? !err : p->len;
 }
 
-/* What a file system may say, but those who send mean something else by. */
+/* Errors that a file system may return, but that mean something else to a sender. */
 static int exs_feed_errno(int err)
 {
 	return err == -EAGAIN || err == -EIOCBQUEUED ? -EIO : err;

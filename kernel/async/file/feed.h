@@ -4,14 +4,17 @@
  *
  *   feed.c       the parts, and pieces of them: the pages of memory, and references
  *                to those of files' page caches
- *   feed_send.c  how an AF_EXS connection gets the pieces
- *   foreign_feed.c  how an ordinary socket does
+ *   feed_send.c  how an AF_EXS connection gets the pieces; foreign_feed.c, in
+ *                ordinary/, how an ordinary socket does
  *
  * Files are read by a worker, for that may take as long as disks and servers do. It has
  * the submitter's credentials and cgroups, but not what else belongs to a task: so files
  * whose bytes are made for whoever reads them are refused (exs_feed_cached()).
  * It reads a little ahead of what is being sent, so a large file does not occupy
  * the page cache.
+ *
+ * Objects: struct exs_feed, held by its operation and its work; struct exs_feed_piece.
+ * Lock: the feed's, a spin lock. Inside it lies the lock of a bucket of lanes.
  */
 #ifndef EXS_ASYNC_FEED_H
 #define EXS_ASYNC_FEED_H
@@ -37,7 +40,7 @@ struct exs_call;
 #define EXS_FEED_AHEAD	2
 
 /**
- * struct exs_feed_part - what one element of the program's vector stands for
+ * struct exs_feed_part - one element of the program's vector
  * @file: a reference, or NULL: memory
  * @pos: where in the file
  * @left: bytes of the file, at most
@@ -55,10 +58,10 @@ struct exs_feed_part {
  * @ref: the operation, and the work while it is queued, runs or waits for its turn
  * @work: runs @run
  * @turn: @user's, for one run
- * @run: reads, and has sent what it read
+ * @run: reads, and has the bytes sent
  * @cred: the submitter's
- * @memcg: what is allocated meanwhile is charged to it
- * @blkcg: what is read from disks meanwhile counts there; NULL: this kernel has none
+ * @memcg: charged with the run's allocations
+ * @blkcg: charged with the run's reads from disks; NULL: this kernel has none
  * @user: charged with @charged pages
  * @xn: where it counts; a reference
  * @charged: the most that are held at a time
@@ -71,14 +74,15 @@ struct exs_feed_part {
  * @call: its operation's; likewise
  * @gate: keeps its place among the connection's sends; likewise
  * @op: of an ordinary socket; set when it is prepared, valid until @over
- * @piece: what that is being sent, or NULL; of whoever tries the operation
+ * @piece: the piece that is being sent, or NULL; of the thread that tries the
+ *	operation
  * @bvec: the next entry of memory: valid until @over; the worker's
  * @at: the part that is next; the worker's
- * @lock: guards all below, and @bvec against the end; what says how much was sent or
- *	read belongs to whoever tries the operation, if the socket is an ordinary one
+ * @lock: guards all below, and @bvec against the end; for an ordinary socket, the
+ *	counts of bytes sent and read belong to the thread that tries the operation
  * @pending: @gate and pieces that have not ended
  * @held: pieces that have not ended
- * @ready: for an ordinary socket: what was read ahead, or NULL
+ * @ready: for an ordinary socket: the piece that was read ahead, or NULL
  * @reading: likewise: the work is about to make that
  * @fed: no more pieces come
  * @over: the operation has ended
@@ -153,8 +157,8 @@ struct exs_feed_piece {
 
 /**
  * exs_feed_new() - for a send of an operation
- * @op: that; its socket tells whether it is one message
- * @count: parts that are to be added, at most
+ * @op: the operation; its socket tells whether it is one message
+ * @count: most parts that will be added
  * @len: bytes of all of them, as far as is known
  *
  * Context: the submitter's; sleeps. Return: it, or ERR_PTR(-ENOMEM, -ENOBUFS).
@@ -174,18 +178,18 @@ static inline void exs_feed_put(struct exs_feed *f)
 	kref_put(&f->ref, exs_feed_release);
 }
 
-/* exs_cqe.parts, of what was sent up to now. */
+/* exs_cqe.parts, for the bytes sent up to now. */
 void exs_feed_parts(const struct exs_feed *f, u64 *parts);
 
 /**
  * exs_feed_read() - make the next piece
- * @f: the feed; the caller is the only one who reads
- * @piece: out: it, for exs_feed_piece_free(), or NULL: nothing is to be sent. Only a
- *	message may have no bytes, and then is all of it
+ * @f: the feed; only the caller reads
+ * @piece: out: the piece, for exs_feed_piece_free(), or NULL: there is nothing to
+ *	send. Only a message may have no bytes, and then is all of it
  *
- * Context: a worker's; waits for files, no lock held. Return: 0, or why nothing can
- * come after it: -ECANCELED: the operation has ended; -EMSGSIZE; -ENOMEM; or what
- * the file system or a security module says.
+ * Context: a worker's; waits for files, no lock held. Return: 0, or why it is the
+ * last piece: -ECANCELED: the operation has ended; -EMSGSIZE; -ENOMEM; or the error
+ * of the file system or a security module.
  */
 int exs_feed_read(struct exs_feed *f, struct exs_feed_piece **piece);
 void exs_feed_piece_free(struct exs_feed_piece *p);

@@ -240,7 +240,7 @@ static int exs_region_file_release(struct inode *inode, struct file *file)
 	return 0;
 }
 
-/* Addresses are nobody's business but the owner's. */
+/* Only the owner may see addresses. */
 static void exs_region_show_fdinfo(struct seq_file *m, struct file *file)
 {
 	struct exs_region *r = file->private_data;
@@ -255,7 +255,7 @@ static void exs_region_show_fdinfo(struct seq_file *m, struct file *file)
 	seq_printf(m, "exs-in-use:\t%u\n", kref_read(&r->ref) - 1);
 }
 
-/* Tells regions from other descriptors, nothing else. */
+/* Only distinguishes regions from other descriptors. */
 static long exs_region_file_ioctl(struct file *file, unsigned int cmd,
 				  unsigned long arg)
 {

@@ -2,6 +2,13 @@
 /*
  * Memory regions: user pages pinned for long.
  *
+ *   region.h, region.c		one region
+ *   range.h			arithmetic of addresses
+ *   vector.h, vector.c		the memory of an operation in pieces
+ *   zerocopy.h, zerocopy.c	that of a plain call that is not copied
+ *
+ * There are no locks: a region does not change but for a mark that it is stale.
+ *
  * A registered region is a descriptor; a one-shot region lives as long as the
  * one operation that it was made for. Both are charged once, when pinned, to
  * mm->pinned_vm under RLIMIT_MEMLOCK and to the user's cap of pinned pages.
@@ -11,19 +18,19 @@
  * mm_count, for the charge, and never mm_users: it does not keep an address
  * space alive.
  *
- * The pages are those of the process that registered them. In a child of
- * fork() a region of shared memory is what one expects; of private memory it
- * still means the parent's pages, because fork() gives the child copies of pages
- * that are pinned.
+ * The pages are those of the process that registered them. In a child of fork()
+ * a region of shared memory works as expected. A region of private memory still
+ * means the parent's pages, because fork() gives the child copies of pinned
+ * pages.
  *
  * Stale: when the process unmaps (munmap, mremap, mmap over it) any of the range,
- * addresses there may come to mean other memory while the region goes on
- * meaning the old pages, so later operations get EFAULT. Nothing else makes a
- * region stale: migration and reclaim leave pinned pages alone, copy-on-write
- * after fork() gives the copy to the child, and the end of the address space
- * cannot confuse anybody in it, while a child may still use shared memory.
- * madvise(MADV_DONTNEED) on a region cannot be told apart from copy-on-write
- * and is not noticed: the region keeps the old pages.
+ * addresses there may refer to other memory later, while the region still refers
+ * to the old pages. So later operations get EFAULT. Nothing else makes a region
+ * stale: migration and reclaim leave pinned pages alone, copy-on-write after
+ * fork() gives the copy to the child, and after the end of the address space
+ * nobody uses its addresses, while a child may still use shared memory.
+ * madvise(MADV_DONTNEED) on a region looks like copy-on-write and is not noticed:
+ * the region keeps the old pages.
  */
 #ifndef EXS_ASYNC_REGION_H
 #define EXS_ASYNC_REGION_H

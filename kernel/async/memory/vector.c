@@ -7,8 +7,8 @@
  * The unregistered pieces of a send are copied together instead if that is cheaper
  * (typically a header before registered memory).
  *
- * Pieces of files are not memory yet: with one of them the array is only what lies
- * between them, and a feed puts it together (feed.h).
+ * Pieces of files are not memory yet: if there are any, the array has only the
+ * pieces between them, and a feed combines both (feed.h).
  *
  * The program's vector is copied before anything is believed, and read once.
  *
@@ -17,6 +17,7 @@
  */
 #include <linux/bvec.h>
 #include <linux/mm.h>
+#include <linux/net.h>
 #include <linux/slab.h>
 #include <linux/uaccess.h>
 #include <linux/uio.h>
@@ -33,22 +34,24 @@
  * struct exs_vector - the memory of one operation
  * @bvec: the pages, in order
  * @nbvecs: how many are there
+ * @kept: there is a reference on each page, to be let go of
  * @charged: size of @bvec in pages
  * @user: charged with them: a vector may name the same memory many times, so
- *	that neither what is registered nor what is pinned bounds this
+ *	the limits of registered and of pinned memory do not bound this
  * @nregions: how many are there
  * @regions: of the pieces that are not copied; references
  */
 struct exs_vector {
 	struct bio_vec *bvec;
 	unsigned int nbvecs;
+	bool kept;
 	long charged;
 	struct exs_user *user;
 	u32 nregions;
 	struct exs_region *regions[];
 };
 
-/* What the pieces need together. @file_len is no more than EXS_OP_LEN_MAX. */
+/* The needs of all pieces together. @file_len is no more than EXS_OP_LEN_MAX. */
 struct exs_vector_need {
 	u64 len;
 	u64 unregistered;
@@ -103,8 +106,23 @@ out:
 	return ERR_PTR(err);
 }
 
+bool exs_vector_keep(struct exs_vector *v)
+{
+	unsigned int i;
+
+	for (i = 0; i < v->nbvecs; i++)
+		if (!sendpage_ok(v->bvec[i].bv_page))
+			return false;
+	for (i = 0; i < v->nbvecs; i++)
+		get_page(v->bvec[i].bv_page);
+	v->kept = true;
+	return true;
+}
+
 void exs_vector_free(struct exs_vector *v)
 {
+	while (v->kept && v->nbvecs)
+		put_page(v->bvec[--v->nbvecs].bv_page);
 	while (v->nregions)
 		exs_region_put(v->regions[--v->nregions]);
 	exs_limit_uncharge(EXS_LIMIT_PAGES, v->charged, v->user);
@@ -220,7 +238,7 @@ static int exs_vector_feed(struct exs_op *op, u32 count,
 	return 0;
 }
 
-/* Of a feed's send only the length matters, to those who look at it on its way. */
+/* Only the length of a feed's send matters to the functions that it passes. */
 static void exs_vector_iter(struct exs_op *op, unsigned int direction,
 			    const struct exs_vector_need *need)
 {

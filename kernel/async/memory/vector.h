@@ -20,23 +20,32 @@ struct exs_vector;
  * @access: EXS_MREG_READ or EXS_MREG_WRITE
  *
  * Context: the submitter's; sleeps. Return: 0; -EMSGSIZE: more than EXS_IOV_MAX
- * pieces; -EINVAL, -EFAULT, -ENOMEM, -ENOBUFS, or what regions say. Then @op has
- * nothing.
+ * pieces; -EINVAL, -EFAULT, -ENOMEM, -ENOBUFS, or an error of a region. Then @op
+ * has nothing.
  */
 int exs_vector_prep(struct exs_op *op, const struct exs_sqe *sqe, u32 access);
 
 /**
- * exs_vector_of_iter() - the memory of a call that goes on when it has returned
+ * exs_vector_of_iter() - the memory of a call that continues after its return
  * @from: user memory of the calling process, which is pinned; or an ITER_BVEC of
- *	pages that whoever has the vector keeps
+ *	pages that the vector's owner keeps
  * @access: EXS_MREG_READ or EXS_MREG_WRITE
  * @to: out: the same, an ITER_BVEC that is valid as long as the vector
  *
- * Sleeps. Return: for exs_vector_free(); ERR_PTR: -ENOMEM, -ENOBUFS, or what regions
- * say.
+ * Sleeps. Return: for exs_vector_free(); ERR_PTR: -ENOMEM, -ENOBUFS, or an error of
+ * a region.
  */
 struct exs_vector *exs_vector_of_iter(struct iov_iter from, u32 access,
 				      struct iov_iter *to);
+
+/**
+ * exs_vector_keep() - have the pages, which somebody else may let go of now, stay
+ * @v: of an ITER_BVEC
+ *
+ * Until exs_vector_free(). Return: false: there are pages of which nobody may have
+ * references.
+ */
+bool exs_vector_keep(struct exs_vector *v);
 
 /* Process context, no lock held. */
 void exs_vector_free(struct exs_vector *v);

@@ -1,20 +1,24 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Sends of io_uring that are not copied (IORING_OP_SEND_ZC and SENDMSG_ZC), and those with
- * MSG_ZEROCOPY, whose ubuf_info core/data.c makes.
+ * Sends of io_uring that are not copied (IORING_OP_SEND_ZC and SENDMSG_ZC), those with
+ * MSG_ZEROCOPY, whose ubuf_info core/data.c makes, and those of splice(2) and sendfile(2).
  *
- * io_uring calls sendmsg() with a struct ubuf_info of its own, and reports how many
- * bytes were taken as soon as that returns. That the memory is free again it
- * reports when the last reference on the ubuf_info is gone. So such a send is one
- * from pinned pages which has a reference, and lets go of it when its bytes are with
- * the peer, or the queue pair is gone: as every send ends, this does, too.
+ * io_uring calls sendmsg() with a struct ubuf_info of its own, and reports the
+ * number of bytes taken as soon as that returns. When the last reference on the
+ * ubuf_info is gone, it reports that the memory is free again. So such a send is one
+ * from pinned pages that holds a reference. It drops the reference when its bytes
+ * are with the peer, or the queue pair is gone. It ends as every send ends.
  *
  * The pages of registered buffers are io_uring's, which keeps them as long; only the
  * array that names them may be gone before. All other memory is pinned here.
  *
- * What to call when a reference goes differs between kernels, and io_uring believes
- * that nothing was copied only if it hears so of an skb. An empty one, therefore,
- * holds the reference.
+ * The function that drops a reference differs between kernels, and io_uring
+ * believes that nothing was copied only if an skb reports it. Therefore an empty
+ * skb holds the reference.
+ *
+ * splice(2) and sendfile(2) bring pages, mostly of the page cache. A reference on each
+ * is held for as long, and nobody is told. What is written to the file meanwhile may or
+ * may not be among the bytes that are sent, as with TCP.
  */
 #include <linux/skbuff.h>
 #include <linux/slab.h>
@@ -22,12 +26,13 @@
 #include "../../core/sock.h"
 #include "../../core/stats.h"
 #include "vector.h"
+#include "zerocopy.h"
 
 /**
  * struct exs_zerocopy - a send
  * @x: for the connection
  * @vector: its pages
- * @skb: has the reference
+ * @skb: has the reference; NULL: spliced, and the vector has references on its pages
  */
 struct exs_zerocopy {
 	struct exs_xfer x;
@@ -35,12 +40,25 @@ struct exs_zerocopy {
 	struct sk_buff *skb;
 };
 
+static bool exs_zerocopy_splice(struct exs_zerocopy *z, struct iov_iter from)
+{
+	z->vector = exs_vector_of_iter(from, EXS_MREG_READ, &z->x.iter);
+	if (IS_ERR(z->vector))
+		return false;
+	if (exs_vector_keep(z->vector))
+		return true;
+	exs_vector_free(z->vector);
+	return false;
+}
+
 /* False: nothing was done. */
 static bool exs_zerocopy_hold(struct exs_zerocopy *z, const struct msghdr *msg, size_t len)
 {
 	struct iov_iter from = msg->msg_iter;
 
 	iov_iter_truncate(&from, len);
+	if (!msg->msg_ubuf)
+		return exs_zerocopy_splice(z, from);
 	z->skb = alloc_skb(0, GFP_KERNEL_ACCOUNT);
 	if (!z->skb)
 		return false;
@@ -53,9 +71,16 @@ static bool exs_zerocopy_hold(struct exs_zerocopy *z, const struct msghdr *msg, 
 	return true;
 }
 
-/* Pinning costs by the piece, and so does sending: not worth it for scraps. */
-static bool exs_zerocopy_may(const struct iov_iter *from, size_t len)
+/*
+ * Pinning costs by the piece, and so does sending: not worth it for scraps. Nor may scraps
+ * that are spliced hold much more memory than they count for.
+ */
+static bool exs_zerocopy_may(const struct msghdr *msg, size_t len)
 {
+	const struct iov_iter *from = &msg->msg_iter;
+
+	if (!msg->msg_ubuf)
+		return from->nr_segs <= 2 * PFN_UP(len);
 	if (iter_is_iovec(from))
 		return len / from->nr_segs >= PAGE_SIZE;
 	return user_backed_iter(from) || iov_iter_is_bvec(from);
@@ -65,7 +90,7 @@ struct exs_xfer *exs_zerocopy_alloc(struct exs_conn *conn, const struct msghdr *
 {
 	struct exs_zerocopy *z;
 
-	if (!exs_zerocopy_may(&msg->msg_iter, len))
+	if (!exs_zerocopy_may(msg, len))
 		return NULL;
 	z = kzalloc(sizeof(*z), GFP_KERNEL_ACCOUNT);
 	if (!z)

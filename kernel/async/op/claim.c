@@ -2,10 +2,10 @@
 /*
  * Tokens: accepted connections on their way to a descriptor.
  *
- * accept(2) is to be seen by security modules, and the descriptor belongs into
- * the process that dequeues the event. So the entry carries a token. The library,
- * in the dequeuing thread, claims it: the connection is parked at the listener
- * for this thread, whose next accept4(2) on it returns that very one.
+ * Security modules must see accept(2), and the descriptor belongs to the process
+ * that dequeues the event. So the entry carries a token. The library, in the
+ * dequeuing thread, claims it: the connection is parked at the listener for this
+ * thread, whose next accept4(2) there returns this very connection.
  *
  *             posted          consumed           claim: parked
  *   (op) ---> UNREAD --------> READ ---------------> CLAIMED ----> accepted,
@@ -15,31 +15,32 @@
  *                                 claimed again: unparked
  *             posted once more <-- READ, CLAIMED: put back
  *
- * accept4(2) may fail (EMFILE, a security module, a thread that is killed), so
- * the token stays until the connection was accepted, and may be claimed again,
- * from any thread. A thread that failed undoes its claim, for it can have only
- * one at a listener, has the event posted once more, so that any thread of any process
- * may dequeue it, or drops the connection. An unclaimed token holds a slot:
- * as long as its entry is unread that is the entry's own, afterwards a
- * reservation. A claimed one holds none; their number is bounded.
+ * accept4(2) may fail (EMFILE, a security module, a thread that is killed), so the
+ * token stays until the connection was accepted, and may be claimed again, from any
+ * thread. A thread can have only one claim at a listener. After a failure it undoes
+ * its claim, has the event posted again, so that any thread of any process may dequeue
+ * it, or drops the connection. An unclaimed token holds a slot: the entry's own while
+ * the entry is unread, afterwards a reservation. A claimed token holds none; the
+ * number of claimed tokens is bounded.
  *
  * A token holds the listener's sock, not its file. When the program closes the
- * listener before it claims, the connection is lost, as are all that TCP would
- * have had in the backlog: ECONNABORTED. To claim where the listener has no
- * descriptor (another process, or it was moved), one is installed for the time
- * of the accept.
+ * listener before it claims, the connection is lost, as are all connections in
+ * TCP's backlog: ECONNABORTED. If the claiming process has no descriptor of the
+ * listener (another process, or it was moved), one is installed for the time of
+ * the accept.
  *
  * References to the connection: one as long as there is a token. Parking hands
  * that to the listener, and the token takes another, only to look. If the queue
- * dies, what is parked stays parked: its thread may be in accept4(2), and
- * when it is gone the listener drops it.
+ * dies, parked connections stay parked: their threads may be in accept4(2).
+ * When such a thread is gone, the listener drops its connection.
  *
  * An ordinary listener cannot keep a connection for a thread. There a token is an
- * offer: of as many connections as wait, each is offered to one accept at a time
- * (foreign_lane.c), and accept4(2) takes whichever is first. It is READ until that
- * is done; and if somebody else was quicker, so that none is left, the token becomes
- * an operation again, of the process that had it. The lane holds the listener's
- * file meanwhile. Whoever has the token dies: the connection still waits there.
+ * offer: each waiting connection is offered to one accept at a time
+ * (foreign_lane.c), and accept4(2) takes the first one. The token is READ until that
+ * is done. If another accept was quicker, so that no connection is left, the token
+ * becomes an operation again, of the process that had it. The lane holds the
+ * listener's file during that time. If the process that has the token dies, the
+ * connection still waits there.
  */
 #include <linux/file.h>
 #include <linux/net.h>
@@ -56,10 +57,30 @@
 /* Threads of one queue between claim and accept. */
 #define EXS_CLAIMS_MAX	1024
 
+/* It is, or was, a token, and there is no connection. */
+static bool exs_token_is_offer(const struct exs_op *op)
+{
+	return !op->conn.child;
+}
+
+/* An offer keeps its address space's link, whose end ends it; other tokens hold no file. */
+static void exs_token_link(struct exs_op *op, int n)
+{
+	if (exs_token_is_offer(op))
+		op->link->inflight += n;
+}
+
+bool exs_token_is_late(const struct exs_op *op)
+{
+	return exs_token_is_offer(op) && exs_mm_is_over(op->link);
+}
+
 static void exs_token_move(struct exs_queue *q, struct exs_op *op,
 			   enum exs_token_state to, struct list_head *list)
 {
 	lockdep_assert_held(&q->lock);
+	exs_token_link(op, (to != EXS_TOKEN_NONE) -
+			   (op->conn.token_state != EXS_TOKEN_NONE));
 	if (op->conn.token_state == EXS_TOKEN_READ)
 		q->slots.reserved--;
 	if (op->conn.token_state == EXS_TOKEN_CLAIMED)
@@ -95,16 +116,17 @@ static void exs_token_free(struct exs_op *op)
 	exs_op_put(op);
 }
 
-/* It is, or was, a token, and there is no connection. */
-static bool exs_token_is_offer(const struct exs_op *op)
-{
-	return !op->conn.child;
-}
-
 void exs_token_free_offer(struct exs_op *op)
 {
 	exs_lane_return(op);
 	exs_token_free(op);
+}
+
+/* For a moment it is no token; its slot stays. */
+static void exs_token_leave(struct exs_op *op)
+{
+	exs_token_link(op, -1);
+	op->conn.token_state = EXS_TOKEN_NONE;
 }
 
 /* It is on no list any more. */
@@ -175,22 +197,22 @@ void exs_tokens_drop(struct exs_queue *q)
 }
 
 static void exs_tokens_take_offers(struct exs_queue *q, struct list_head *from,
-				   const struct sock *sk, struct list_head *to)
+				   exs_op_match match, const void *arg, struct list_head *to)
 {
 	struct exs_op *op, *next;
 
 	list_for_each_entry_safe(op, next, from, node)
-		if (op->sk == sk && exs_token_is_offer(op))
+		if (exs_token_is_offer(op) && match(op, arg))
 			exs_token_move(q, op, EXS_TOKEN_NONE, to);
 }
 
-void exs_tokens_drop_offers(struct exs_queue *q, const struct sock *sk)
+void exs_tokens_drop_offers(struct exs_queue *q, exs_op_match match, const void *arg)
 {
 	LIST_HEAD(over);
 
 	spin_lock(&q->lock);
-	exs_tokens_take_offers(q, &q->unread_tokens, sk, &over);
-	exs_tokens_take_offers(q, &q->read_tokens, sk, &over);
+	exs_tokens_take_offers(q, &q->unread_tokens, match, arg, &over);
+	exs_tokens_take_offers(q, &q->read_tokens, match, arg, &over);
 	spin_unlock(&q->lock);
 	exs_tokens_reject(&over);
 }
@@ -211,8 +233,8 @@ static struct exs_op *exs_token_find(struct exs_queue *q, u32 token)
 }
 
 /*
- * After this it is unclaimed, or there is nothing left to be claimed. A sweep may
- * meanwhile give the token's references away. Only what is still parked can be
+ * After this it is unclaimed, or nothing is left to claim. A concurrent sweep may
+ * give the token's references away. Only a connection that is still parked can be
  * unparked, and a sweep does not touch that.
  */
 static int exs_token_unclaim(struct exs_queue *q, struct exs_op *op)
@@ -257,8 +279,8 @@ static void exs_token_abort(struct exs_queue *q, struct exs_op *op)
 }
 
 /*
- * It is claimed once it is parked, so there is nothing to be undone, and no
- * sweep sees it before. By then the connection may be accepted or closed already.
+ * It is claimed once it is parked, so nothing has to be undone, and no sweep sees
+ * it earlier. By then the connection may be accepted or closed already.
  */
 static int exs_token_park(struct exs_queue *q, struct exs_op *op)
 {
@@ -319,9 +341,9 @@ static int exs_fd_available(void)
 }
 
 /*
- * A descriptor of the listener, where the program believes it is or a new one, and what
- * to do with it. The program has the number before the descriptor is there, so that
- * none is left of a claim that fails with EFAULT.
+ * A descriptor of the listener, at the program's own number or a new one, and what the
+ * program must do with it. The program gets the number before the descriptor exists, so
+ * that a claim that fails with EFAULT leaves none.
  */
 static int exs_claim_listener(struct exs_op *op, struct exs_ioc_claim *c,
 			      struct exs_ioc_claim __user *arg)
@@ -332,7 +354,7 @@ static int exs_claim_listener(struct exs_op *op, struct exs_ioc_claim *c,
 	if (!file)
 		return -ECONNABORTED;
 	c->flags = exs_token_is_offer(op) ? EXS_CLAIM_PLAIN : 0;
-	/* Not held meanwhile: a close that comes now is to be seen when it is parked. */
+	/* Not held here: a close that comes now must be seen when the connection is parked. */
 	if (exs_fd_is_sock(c->fd, op->sk)) {
 		fput(file);
 		return exs_ioc_put(arg, c, sizeof(*c));
@@ -360,9 +382,9 @@ static int exs_token_claim(struct exs_queue *q, struct exs_op *op,
 }
 
 /*
- * Who cancelled it just before it became a token may have it on a list yet: it keeps
- * that mark, so that nobody else puts it on another, and ends as soon as it would have to wait.
- * Return: 0, or why it is no token that has left the ring.
+ * A thread that cancelled it just before it became a token may still have it on a list. So it
+ * keeps the mark, and no other thread puts it on another list; it ends as soon as it would have
+ * to wait. Return: 0, or why it is no token that has left the ring.
  */
 static int exs_token_readmit(struct exs_queue *q, struct exs_op *op,
 			     struct exs_mm_link *link)
@@ -376,7 +398,7 @@ static int exs_token_readmit(struct exs_queue *q, struct exs_op *op,
 	else if (op->conn.token_state == EXS_TOKEN_UNREAD)
 		err = -EBUSY;
 	if (!err) {
-		op->conn.token_state = EXS_TOKEN_NONE;
+		exs_token_leave(op);
 		atomic_andnot(EXS_OP_ISSUED, &op->state);
 		exs_queue_readmit(q, op, link);
 	}
@@ -406,19 +428,25 @@ static int exs_offer_again(struct exs_queue *q, struct exs_op *op)
 	return err;
 }
 
-/* Its event is in the ring once more, in the slot that the token had. */
+/*
+ * Its event is in the ring once more, in the slot that the token had. If it was claimed, it
+ * had none meanwhile, and others may have taken all.
+ */
 static int exs_token_put_back(struct exs_queue *q, struct exs_op *op)
 {
 	struct exs_cqe cqe = exs_op_cqe(op, 0, 0, op->conn.token);
 	int err = 0;
 
 	spin_lock(&q->lock);
+	exs_queue_unread(q);
 	if (op->conn.token_state == EXS_TOKEN_UNREAD)
 		err = -EBUSY;
 	else if (op->conn.token_state != EXS_TOKEN_READ)
 		err = -ENOENT;
+	else if (exs_slots_overfull(&q->slots))
+		err = -EAGAIN;
 	if (!err) {
-		op->conn.token_state = EXS_TOKEN_NONE;
+		exs_token_leave(op);
 		exs_queue_post_token(q, op, &cqe);
 	}
 	spin_unlock(&q->lock);

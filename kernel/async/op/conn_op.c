@@ -3,14 +3,15 @@
  * Connect, accept, shutdown and close: operations that wait at the socket.
  *
  * The first three supply the event, the program makes the system call, which
- * security modules see. connect: arms the socket; connect(2), called next, does
- * not block, and the operation hears how it ends. accept: takes the next
- * connection from the listener, and becomes a token (claim.c). shutdown: waits for
- * what shutdown(2), called next, begins: the end of all that was sent is delivered.
+ * security modules see. connect: arms the socket; connect(2), called next, does not
+ * block, and the operation gets its result. accept: takes the next connection from
+ * the listener, and becomes a token (claim.c). shutdown: waits for the FIN that
+ * shutdown(2), called next, sends: it ends when that is delivered.
  *
- * close: takes the descriptor out of the caller's table, and waits for what that
- * begins: the socket's last file goes, its other operations end, its connection
- * delivers or is reset. To cancel a close or a shutdown ends only the waiting.
+ * close: takes the descriptor out of the caller's table, and waits for the
+ * consequences: the socket's last file goes, its other operations end, its
+ * connection delivers or is reset. Cancelling a close or a shutdown ends only
+ * the waiting.
  */
 #include <linux/fdtable.h>
 #include <linux/workqueue.h>
@@ -143,8 +144,8 @@ bool exs_shutdown_withdraw(struct exs_op *op)
 }
 
 /*
- * The submission holds the socket's file: the close cannot be complete before
- * it has returned. EBADF: another thread closed the descriptor meanwhile.
+ * The submission holds the socket's file, so the close can complete only after
+ * it has returned. EBADF: another thread has closed the descriptor.
  */
 long exs_close_issue(struct exs_op *op, struct socket *sock)
 {

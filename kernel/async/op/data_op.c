@@ -177,8 +177,8 @@ static int exs_data_feed(struct exs_call *call, struct exs_conn *conn)
 }
 
 /*
- * Nothing blocks in submission: a socket that is still connecting, where a plain
- * call would wait, is not connected. EAGAIN is for queues that are full.
+ * Submission never blocks: a plain call would wait for a socket that is still
+ * connecting; here it is "not connected". EAGAIN means that a queue is full.
  */
 static long exs_data_result(const struct exs_op *op, long res)
 {

@@ -4,22 +4,22 @@
  *
  * One mmu notifier per address space (mmu_notifier_get() finds it again) has a
  * list of links, one for each queue that the address space submitted to. After its
- * release, that is when the last thread has exited or called exec, the
- * operations of that address space in these queues are cancelled, and only
- * those: a queue may be shared with parents and children. Their completions
- * are posted as usual, for whoever still has the queue.
+ * release, when the last thread has exited or called exec, the operations of that
+ * address space in these queues are cancelled, and only those: a queue may be
+ * shared with parents and children. Their completions are posted as usual, for the
+ * processes that still have the queue.
  *
- * The release itself only arranges for that, as every other end of an address space
- * waits for it (SRCU). As fput() does, it leaves the work to the task, before it returns
- * to the program that it executes, or before whoever waits for its exit hears of that. A
- * task that does neither only looked at the address space, and may sleep before it returns:
- * then, or if it is a thread of the kernel, a worker does it. A task's works run last first,
- * so the task's files would be put before; therefore closing a queue's descriptor, which
- * comes before any of these, does it as well.
+ * The release itself only queues that work, as every other end of an address space waits for
+ * the release (SRCU). As with fput(), the task does the work: before it enters the program
+ * that it executes, or before its exit is reported to a waiting parent. A task that does
+ * neither only looked at the address space, and may sleep before it returns. In that case,
+ * or if it is a kernel thread, a worker does it. A task's works run in reverse order, so the
+ * task's files would be put first. Therefore closing a queue's descriptor, which comes
+ * before all of these, does the work as well.
  *
- * A link holds the notifier, which holds mm_count. It is owned by the queue and
- * stays as long as the queue, or until another address space joins and it
- * is seen to be over.
+ * A link holds the notifier, which holds mm_count. The queue owns the link,
+ * which stays as long as the queue, or until another address space joins and
+ * the link is found to be over.
  */
 #include <linux/mmu_notifier.h>
 #include <linux/sched/mm.h>
@@ -33,11 +33,11 @@
 
 /**
  * struct exs_mm - an address space
- * @notifier: tells of its end
+ * @notifier: reports its end
  * @ref: the notifier's, and that of the end's work
  * @task_work: the work, of the task
  * @work: or of a worker
- * @over: the notifier has said so
+ * @over: the notifier has reported it
  * @lock: guards @links
  * @links: struct exs_mm_link
  */
@@ -88,8 +88,9 @@ static struct exs_queue *exs_mm_next_queue(struct exs_mm *m)
 
 /*
  * No thread of this address space is left, so no submission is under way, and no link
- * is added. The operations keep their queues until they are cancelled. Whoever comes
- * second does what is left.
+ * is added. The operations keep their queues until they are cancelled. So do offers, which
+ * keep the listener's file: the queue's own may be on its way to that listener. Those that
+ * come later are exs_token_is_late(). A second caller does the rest.
  */
 static void exs_mm_cancel(struct exs_mm *m)
 {
@@ -98,6 +99,7 @@ static void exs_mm_cancel(struct exs_mm *m)
 
 	while ((q = exs_mm_next_queue(m))) {
 		exs_queue_collect(q, NULL, exs_mm_match, m, &ops);
+		exs_tokens_drop_offers(q, exs_mm_match, m);
 		exs_queue_put(q);
 	}
 	exs_ops_cancel(&ops);
@@ -227,6 +229,11 @@ static void exs_mm_link_free_all(struct list_head *links)
 		exs_mm_link_free(link);
 }
 
+bool exs_mm_is_over(const struct exs_mm_link *link)
+{
+	return READ_ONCE(link->mm->over);
+}
+
 static bool exs_mm_link_over(const struct exs_mm_link *link)
 {
 	return !link->inflight && !atomic_read(&link->mm->notifier.mm->mm_users);
@@ -251,7 +258,7 @@ static void exs_mm_link_insert(struct exs_queue *q, struct exs_mm_link *new)
 	exs_mm_link_free_all(&over);
 }
 
-/* A signal came while a notifier was registered: nothing has been done yet. */
+/* A signal came while a notifier was registered: nothing was done yet. */
 int exs_mm_errno(int err)
 {
 	return err == -EINTR ? -ERESTARTNOINTR : err;

@@ -17,7 +17,7 @@ struct exs_queue;
  * @queue: the queue, which has it in its list and owns it
  * @mm_node: mm->links; mm->lock
  * @queue_node: queue->links; queue->lock
- * @inflight: operations; queue->lock
+ * @inflight: operations, and offers; queue->lock
  * @ended: exs_mm_end_all() has seen that it is over; queue->lock
  */
 struct exs_mm_link {
@@ -36,19 +36,23 @@ struct exs_mm_link {
  */
 struct exs_mm_link *exs_mm_link(struct exs_queue *q);
 
-/* What to return when registering a notifier failed: a signal only delays it. */
+/* The errno for a failed registration of a notifier: a signal only delays it. */
 int exs_mm_errno(int err);
 
 /*
- * A descriptor of @q is closed, perhaps by the exit of who submitted: what is over ends
- * before the task's other files are put. Sleeps.
+ * A descriptor of @q is closed, perhaps by the exit of the submitting process:
+ * operations of address spaces that are over end before the task's other files are put.
+ * Sleeps.
  */
 void exs_mm_end_all(struct exs_queue *q);
+
+/* Its end was reported: exs_mm_end_all(), or a work, ends its operations. Any context. */
+bool exs_mm_is_over(const struct exs_mm_link *link);
 
 /* The queue is being freed. */
 void exs_mm_unlink_all(struct exs_queue *q);
 
-/* Waits until no callback of ours is left in the notifiers, nor work of an end. */
+/* Waits until the notifiers run no callback of ours, and no work of an end is left. */
 void exs_mm_exit(void);
 
 #endif

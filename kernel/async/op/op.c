@@ -235,8 +235,9 @@ static void exs_op_cancel_listed(struct exs_op *op)
 }
 
 /*
- * Of what goes out the last first: else the next might begin when the one before it is
- * taken back, and the peer would get a stream with a hole, or its end after one.
+ * Of outgoing operations the last is first. Otherwise the next one might begin when
+ * the one before it is taken back, and the peer would get a stream with a hole, or its
+ * end after one.
  */
 void exs_ops_cancel(struct list_head *list)
 {
@@ -267,7 +268,7 @@ static bool exs_cancel_match(const struct exs_op *op, const void *arg)
 {
 	const struct exs_cancel_key *key = arg;
 
-	/* Its connect(2) is yet to come, and says itself what becomes of it. */
+	/* Its connect(2) is yet to come, and reports the result itself. */
 	if (!key->withdraw && op->opcode == EXS_OP_CONNECT && !exs_connect_begun(op))
 		return false;
 	if (key->withdraw && (op->opcode != key->withdraw ||
@@ -425,7 +426,7 @@ void exs_op_again(struct exs_op *op, struct socket *sock)
 	err = exs_op_issue(op, sock);
 	if (err) {
 		exs_op_complete(op, err, 0, 0);
-		/* Who waits until it was cancelled: exs_lane_wait_cancelled(). */
+		/* Those that wait for its cancellation: exs_lane_wait_cancelled(). */
 		smp_mb();
 		wake_up_var(op->sk);
 	}

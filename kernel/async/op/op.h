@@ -1,6 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Asynchronous operations: from submission to exactly one completion.
+ * Asynchronous operations: from submission to exactly one completion. In the order in
+ * which to read them:
+ *
+ *   op.c		the table, submission, completion, cancellation
+ *   data_op.c		send and receive
+ *   conn_op.c		connect, accept, shutdown, close
+ *   claim.c		how an accepted connection gets its descriptor
+ *   poll_op.c		poll
+ *   timeout.c		operations that take too long
+ *   mm.h, mm.c		the end of the address space ends its operations
  *
  *   EXS_IOC_SUBMIT
  *     exs_op_submit()      op.c: check, reserve a slot           -> errno, EAGAIN
@@ -8,7 +17,7 @@
  *       def->issue()       enter the socket layer                -> errno
  *            |                  |
  *            | >= 0: done       | -EIOCBQUEUED: in flight
- *            |                  |     ... ki_complete(), waiter->fn()
+ *            |                  |     ... exs_call.done(), exs_waiter.fn()
  *       exs_op_complete()  op.c
  *         def->cleanup()   memory goes back before the event is there
  *         exs_queue_post() queue.c: the slot becomes an entry
@@ -31,6 +40,10 @@
  * An operation may have completed by then. The socket does not know it any
  * more, and cancel finds nothing: the memory is there, by reference, so nothing
  * else can have taken its address.
+ *
+ * Locks: an operation has none; what changes in it is the queue's (queue.h). The claims
+ * of a queue have claim_mutex, outside its lock; an address space has exs_mm.lock, too;
+ * a poll has a mutex of its own, inside which files are asked.
  */
 #ifndef EXS_ASYNC_OP_H
 #define EXS_ASYNC_OP_H
@@ -59,7 +72,7 @@ struct exs_vector;
 
 /**
  * struct exs_op_def - one kind of operation: a row of the table in op.c
- * @msg_flags: that a submission may carry
+ * @msg_flags: those that a submission may have
  * @buffer: it has addr, len and region
  * @timeout: EXS_CQE_SENDTIMEOUT or EXS_CQE_RECVTIMEOUT, if it can take long; or 0
  * @outgoing: the peer gets it after those before it: cancelled in reverse order
@@ -110,7 +123,7 @@ struct exs_op_data {
 	struct bio_vec bvec[EXS_COPY_BVECS];
 };
 
-/* What becomes of an accepted connection, or of the offer of one. claim.c */
+/* States of an accepted connection, or of an offer. claim.c */
 enum exs_token_state {
 	EXS_TOKEN_NONE,		/* not accepted yet, or over               */
 	EXS_TOKEN_UNREAD,	/* its entry was not consumed              */
@@ -140,10 +153,10 @@ struct exs_poll_fd;
 
 /**
  * struct exs_op_poll - a poll
- * @work: looks who is ready, and is the only one that ends it
+ * @work: looks for ready descriptors; only it ends the operation
  * @turn: the queue's user's, for one run
  * @lock: the wait begins before @work looks; guards all below
- * @fds: what is polled, until it has ended
+ * @fds: the polled descriptors, until it has ended
  * @nfds: how many
  * @waits: struct exs_poll_wait
  * @err: why it cannot wait, or 0
@@ -163,17 +176,19 @@ struct exs_op_poll {
 };
 
 /**
- * struct exs_op_foreign - what an operation on an ordinary socket has besides
+ * struct exs_op_foreign - additional state of an operation on an ordinary
+ * socket
  * @lane: where it is, while @node is on its list; the lane's lock
  * @node: lane->ops; the lane's lock
  * @cred: the submitter's, for every attempt
- * @memcg: likewise; what sockets allocate is charged to it
- * @done: bytes moved; of whoever tries it
- * @flags: MSG_TRUNC, MSG_EOR: the event's; of whoever tries it
- * @cancelled: to be ended by who tries it; set under the lane's lock
- * @silent: and without an event; likewise
- * @waits: it was tried, and waits for a file, not for the socket; of whoever tries it
- * @whole: what was sent is no success unless it is all, and its end
+ * @memcg: likewise; charged with the sockets' allocations
+ * @done: bytes moved; of the thread that tries it
+ * @flags: MSG_TRUNC, MSG_EOR: the event's; of the thread that tries it
+ * @cancelled: the thread that tries it must end it; set under the lane's lock
+ * @discard: and without an event; likewise
+ * @waits: it was tried, and waits for a file, not for the socket; of the thread that
+ *	tries it
+ * @whole: a send succeeds only if all bytes and the end were sent
  * @offered: accept: it is a token, and @lane has counted it; the lane's lock
  */
 struct exs_op_foreign {
@@ -184,7 +199,7 @@ struct exs_op_foreign {
 	size_t done;
 	u32 flags;
 	bool cancelled;
-	bool silent;
+	bool discard;
 	bool waits;
 	bool whole;
 	bool offered;
@@ -201,7 +216,7 @@ struct exs_op_foreign {
  * @node: queue->ops, later one of the lists of tokens; queue->lock
  * @sock_node: queue->sock_ops, while @inflight; queue->lock
  * @inflight: among queue->ops; queue->lock
- * @cancel_node: of whoever set EXS_OP_CANCEL
+ * @cancel_node: of the thread that set EXS_OP_CANCEL
  * @timer: its timeouts, or NULL; fixed before it has a slot
  * @opcode: enum exs_op_code
  * @fd: as the submitter named the socket
@@ -307,7 +322,7 @@ int exs_timeout_prepare(struct exs_op *op, const struct exs_sqe *sqe,
 /* One that has a timer is in flight: time begins. The caller has a reference. No lock held. */
 void exs_timeout_begin(struct exs_op *op);
 
-/* What an operation that has a timer ends with, instead of @res. */
+/* The result of an operation that has a timer, instead of @res. */
 long exs_timeout_result(const struct exs_op *op, long res);
 
 /* Whether the timeouts of one that has a timer need a slot. */
@@ -320,7 +335,7 @@ int exs_timeouts_init(void);
 void exs_timeouts_exit(void);
 
 /*
- * data_op.c, conn_op.c, poll_op.c: what the table in op.c consists of
+ * data_op.c, conn_op.c, poll_op.c: the rows of the table in op.c
  */
 int exs_send_prep(struct exs_op *op, const struct exs_sqe *sqe);
 int exs_recv_prep(struct exs_op *op, const struct exs_sqe *sqe);
@@ -332,8 +347,8 @@ void exs_data_cancel(struct exs_op *op);
 void exs_data_cleanup(struct exs_op *op);
 
 /**
- * exs_copy_alloc() - kernel memory for what an operation sends from a copy
- * @op: has it from then on: exs_data_cleanup()
+ * exs_copy_alloc() - kernel memory for a send from a copy
+ * @op: owns it from then on: exs_data_cleanup()
  * @len: bytes, not 0
  *
  * Return: the memory, NULL if @len is not worth a copy or the queue has too many
@@ -365,7 +380,7 @@ long exs_poll_issue(struct exs_op *op, struct socket *sock);
 void exs_poll_cancel(struct exs_op *op);
 void exs_poll_cleanup(struct exs_op *op);
 int exs_poll_ops_init(void);
-/* Waits for polls that were cancelled; nobody can cancel one any more. */
+/* Waits for cancelled polls; no other can be cancelled any more. */
 void exs_poll_ops_exit(void);
 
 /* Waits for connections that are being dropped. */

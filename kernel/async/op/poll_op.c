@@ -8,13 +8,13 @@
  *                             |
  *               work: anyone ready? then remove the entries, complete
  *
- * Nobody but the work ends it, so there is nothing to be raced for; whoever queues
- * the work gives it a reference. A wake-up that turns out to be for something else
- * changes nothing: the entries stay.
+ * Only the work ends the operation, so there is no race; the thread that queues
+ * the work gives it a reference. A wake-up for something else changes nothing: the
+ * entries stay.
  *
- * The descriptors' files are held meanwhile, as their wait queues are waited at. A
- * queue cannot be polled, for then two of them could keep each other; nor can
- * epoll, which may have a queue in it.
+ * The descriptors' files are held while the poll waits at their wait queues. A
+ * queue cannot be polled, because two of them could then hold each other. An epoll
+ * descriptor cannot be polled either, as it may contain a queue.
  */
 #include <linux/file.h>
 #include <linux/magic.h>
@@ -26,7 +26,7 @@
 
 /**
  * struct exs_poll_fd - what is polled
- * @file: reference; NULL: the program said not to look (a negative descriptor)
+ * @file: reference; NULL: a negative descriptor, to be ignored
  * @events: for what
  */
 struct exs_poll_fd {
@@ -180,8 +180,8 @@ static void exs_poll_run(struct exs_op *op)
 }
 
 /*
- * Files are asked, and may take their time, so it takes turns; one that waits keeps the
- * work's reference. To end what was cancelled asks nobody.
+ * It asks files, which may take long, so it takes turns; one that waits keeps the
+ * work's reference. Ending a cancelled operation asks no file.
  */
 static void exs_poll_work(struct work_struct *work)
 {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Timeouts: an operation that takes longer than its socket's EXS_SO_SEND_TIMEOUT
- * or EXS_SO_RECV_TIMEOUT, or than its submission says, tells that by an event, and
- * goes on. With EXS_SQE_TIMEOUT_END it is cancelled instead, says ETIME, and all of the
- * following is not for it.
+ * Timeouts: an operation that takes longer than its socket's EXS_SO_SEND_TIMEOUT or
+ * EXS_SO_RECV_TIMEOUT, or than its submission says, reports that by an event, and goes
+ * on. With EXS_SQE_TIMEOUT_END it is cancelled instead, with ETIME, and the following
+ * does not apply.
  *
  * It reserves a second slot when it is submitted, so the event is not lost
  * either. There is one such event of an operation in the ring at a time. As it is
@@ -14,11 +14,11 @@
  *	    |                           |                          |
  *	    +---------------- the operation ends ------------------+
  *
- * The work belongs to whoever queued it last: it has a reference on the operation. All
- * of it is under queue->lock, as is the operation's end, after which nothing is said any
- * more. While an event is unread, the work is not queued: one for the whole queue looks
- * whether a program that never calls the kernel has consumed any, less and less often
- * while it has not.
+ * The queued work has a reference on the operation. All of it is under queue->lock, as
+ * is the operation's end, after which no timeout is reported. While an event is unread,
+ * the work is not queued. Instead, one work for the whole queue looks whether the
+ * program, which may never call the kernel, has consumed any; it looks less and less
+ * often while none was.
  */
 #include <linux/jiffies.h>
 #include <linux/slab.h>
@@ -32,9 +32,9 @@
  * @op: the operation, which frees it
  * @work: runs when time is up
  * @period: jiffies
- * @once: there is to be one event only
- * @end: the operation is to end; it has no second slot
- * @expired: that was asked of it; read without a lock once it ends
+ * @once: there is only one event
+ * @end: the operation must end; it has no second slot
+ * @expired: its end was requested; read without a lock once it ends
  * @over: the operation has ended; this and the rest: queue->lock
  * @unread: its event is in the ring, not consumed; in queue->timeouts
  * @node: there
@@ -156,7 +156,7 @@ static void exs_timeout_work(struct work_struct *work)
 	exs_queue_put(q);
 }
 
-/* Return: whether there is to be another look, which has the queue's reference. */
+/* Return: whether to look again, with the queue's reference. */
 static bool exs_timeout_look_again(struct exs_queue *q)
 {
 	u64 head = q->slots.head;
@@ -197,12 +197,15 @@ void exs_timeouts_close(struct exs_queue *q)
 static u64 exs_timeout_of(const struct exs_op *op, const struct exs_sqe *sqe,
 			  struct socket *sock, bool *once)
 {
+	const struct sock *sk;
+
 	if (!op->def->timeout)
 		return 0;
 	*once = sqe->flags & EXS_SQE_TIMEOUT_ONCE;
-	if (sqe->timeout || !exs_sk_is_exs(op->sk))
+	sk = sqe->timeout ? NULL : exs_sock_once(sock);
+	if (!sk)
 		return sqe->timeout;
-	return exs_sock_timeout(op->sk, op->def->timeout == EXS_CQE_RECVTIMEOUT, once);
+	return exs_sock_timeout(sk, op->def->timeout == EXS_CQE_RECVTIMEOUT, once);
 }
 
 exs_hot

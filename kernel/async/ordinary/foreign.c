@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Operations on ordinary sockets: which there are, and how one is tried: with
- * the call that a program would make, MSG_DONTWAIT, over the pinned pages, with
- * the credentials of the submitter. So security modules see every try, and
- * nothing of the submitter's memory is touched while a socket is locked.
+ * Operations on ordinary sockets: which exist, and how one is tried: with the
+ * call that a program would make, MSG_DONTWAIT, over the pinned pages, with the
+ * credentials of the submitter. So security modules see every try, and no user
+ * address is accessed while a socket is locked.
  *
  * Connect supplies the event of the program's own connect(2), which comes after
- * it. A socket of messages is connected at once, so there it comes before. Accept
- * offers what waits at the listener; the accept4(2) is the dequeuing thread's.
+ * it. A socket of messages is connected at once, so there the call comes before.
+ * Accept offers connections that wait at the listener; the dequeuing thread makes
+ * the accept4(2).
  */
 #include <linux/cred.h>
 #include <linux/fdtable.h>
@@ -37,8 +38,8 @@ static const struct exs_foreign_def *exs_foreign_row(const struct exs_op *op)
 }
 
 /*
- * Those whose calls are known not to block with MSG_DONTWAIT, and to wake. Those
- * of TLS in the kernel, for one, wait for whoever is blocked in another call.
+ * Those whose calls are known not to block with MSG_DONTWAIT, and to wake.
+ * Kernel TLS, for one, waits for a thread that is blocked in another call.
  */
 static bool exs_foreign_supports(struct sock *sk)
 {
@@ -126,7 +127,7 @@ int exs_foreign_call_send(struct exs_op *op, struct socket *sock, struct msghdr 
 	return sock_sendmsg(sock, msg);
 }
 
-/* A worker has nobody to send SIGPIPE to. */
+/* A worker has no process to send SIGPIPE to. */
 static long exs_foreign_send(struct exs_op *op, struct socket *sock)
 {
 	struct msghdr msg = {
@@ -145,7 +146,7 @@ static long exs_foreign_sendmsg(struct exs_op *op, struct socket *sock)
 	return op->data.feed ? exs_foreign_feed_try(op, sock) : exs_foreign_send(op, sock);
 }
 
-/* Not what this call met with: EACCES, ENOMEM. */
+/* Not an error of this call alone, such as EACCES or ENOMEM. */
 static bool exs_foreign_is_sock_error(int err)
 {
 	switch (err) {
@@ -162,7 +163,7 @@ static bool exs_foreign_is_sock_error(int err)
 	}
 }
 
-/* What it holds is good, so an error of the socket is left for the next call. */
+/* Its bytes are valid, so the socket's error is left for the next call. */
 static long exs_foreign_recv_failed(struct exs_op *op, struct sock *sk, int err)
 {
 	if (!op->foreign.done)
@@ -173,8 +174,8 @@ static long exs_foreign_recv_failed(struct exs_op *op, struct sock *sk, int err)
 }
 
 /*
- * Sockets of datagrams that were shut down tell who waits that it is over, but
- * not who would not wait.
+ * Datagram sockets that were shut down report the end to a thread that waits,
+ * but not to a call that would not wait.
  */
 static long exs_foreign_recv(struct exs_op *op, struct socket *sock)
 {
@@ -197,8 +198,8 @@ static bool exs_foreign_connecting(const struct sock *sk)
 }
 
 /*
- * That an earlier attempt failed only another connect(2) makes forget. An error that
- * nobody asked for must not be taken for the coming attempt's.
+ * Only another connect(2) clears the failure of an earlier attempt. An error that
+ * nobody has read must not be taken for the coming attempt's.
  */
 static int exs_foreign_may_connect(struct socket *sock)
 {
@@ -212,9 +213,9 @@ static int exs_foreign_may_connect(struct socket *sock)
 }
 
 /*
- * TCP_CLOSE is also what it is before connect(2) comes, but for sock->state, and
- * what it is again, with an error, once shutdown(2) has ended the attempt. AF_UNIX
- * knows no other state in between.
+ * TCP_CLOSE is also the state before connect(2) comes, except for sock->state. It
+ * is the state again, with an error, once shutdown(2) has ended the attempt.
+ * AF_UNIX has no other state in between.
  */
 static long exs_foreign_connected(struct socket *sock)
 {
@@ -343,9 +344,14 @@ static bool exs_foreign_match_others(const struct exs_op *op, const void *arg)
 	return op->opcode != EXS_OP_CLOSE;
 }
 
+static bool exs_foreign_match_sock(const struct exs_op *op, const void *sk)
+{
+	return op->sk == sk;
+}
+
 /*
- * The socket's operations in this queue have their events first. What others
- * wait for goes on, and holds the socket.
+ * The socket's operations in this queue have their events first. Those of other
+ * queues go on, and hold the socket.
  */
 static long exs_foreign_close_issue(struct exs_op *op, struct socket *sock)
 {
@@ -357,8 +363,8 @@ static long exs_foreign_close_issue(struct exs_op *op, struct socket *sock)
 	exs_queue_collect(op->queue, op->sk, exs_foreign_match_others, NULL, &others);
 	exs_ops_cancel(&others);
 	exs_lane_wait_cancelled(op);
-	exs_tokens_drop_offers(op->queue, op->sk);
-	/* What they held of the socket, too: then our caller's is the last. */
+	exs_tokens_drop_offers(op->queue, exs_foreign_match_sock, op->sk);
+	/* Their references to the socket go, too, so our caller's is the last. */
 	exs_lane_wait_gone(op->sk, sock->file);
 	return 0;
 }

@@ -14,6 +14,8 @@
  * it is shut down), a cancellation, the end of the submitter's address space,
  * the end of the queue. No queue depends on the file that an operation holds, so
  * each of these comes about whatever else holds what.
+ *
+ * Lock: that of a bucket of lanes (foreign_lane.c), a spin lock, innermost.
  */
 #ifndef EXS_ASYNC_FOREIGN_H
 #define EXS_ASYNC_FOREIGN_H
@@ -80,7 +82,7 @@ long exs_foreign_feed_try(struct exs_op *op, struct socket *sock);
  */
 long exs_lane_issue(struct exs_op *op, struct socket *sock, enum exs_lane_dir dir);
 
-/* It ends with -ECANCELED, or with what it has moved, unless it has ended. */
+/* It ends with -ECANCELED, or with the bytes it has moved, unless it has ended. */
 void exs_lane_cancel(struct exs_op *op);
 
 /**
@@ -94,8 +96,8 @@ void exs_lane_cancel(struct exs_op *op);
 long exs_lane_offer(struct exs_op *op, unsigned int waiting);
 
 /*
- * What the operation waited for besides its socket may be there: it is tried again.
- * It has not ended. Any process context, also with spin locks.
+ * The data for which the operation waited, besides its socket, may be there: it is
+ * tried again. It has not ended. Any process context, also with spin locks.
  */
 void exs_lane_news(struct exs_op *op);
 
@@ -112,7 +114,7 @@ bool exs_lane_withdraw(struct exs_op *op);
 void exs_lane_wait_cancelled(const struct exs_op *op);
 
 /*
- * Wait until lanes of @file that have no operation let go of it, or the task is
+ * Wait until lanes of @file without operations have dropped it, or the task is
  * killed. The caller holds @file, and @sk is its sock.
  */
 void exs_lane_wait_gone(struct sock *sk, const struct file *file);

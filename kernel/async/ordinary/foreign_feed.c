@@ -2,21 +2,21 @@
 /*
  * A fed send on an ordinary socket.
  *
- * When its turn has come in its lane a worker reads the first piece, and then always
- * one ahead of that which is being sent:
+ * When the send is first in its lane, a worker reads the first piece, and then
+ * always one ahead of the piece that is being sent:
  *
  *	worker   exs_feed_read() --> f->ready, exs_lane_news()
  *	lane                         f->ready --> f->piece: sendmsg(), sendmsg(), ...
  *
- * If there is none yet the lane is left idle, as if the socket had said EAGAIN. So a
- * slow file has the operations wait that come after it at the same socket, and no
- * worker but its own. The operation may end meanwhile; when the worker comes back it
- * finds that all is over.
+ * If no piece is there yet, the lane is left idle, as if the socket had said EAGAIN.
+ * So a slow file delays only the operations after it at the same socket, and
+ * occupies only its own worker. The operation may end while the worker reads; the
+ * worker finds that out when it comes back.
  *
- * A stream takes the pages of files as they are, by reference, if the kernel's sockets
- * can (MSG_SPLICE_PAGES), and goes on with them after the event, like sendfile(2).
- * Memory is the program's again by then, so that is copied. A message is one call, and
- * copied as a whole.
+ * A stream takes the pages of files by reference, if the kernel's sockets can
+ * (MSG_SPLICE_PAGES), and uses them after the event, like sendfile(2). Memory belongs
+ * to the program again by then, so it is copied. A message is one call, and copied as
+ * a whole.
  */
 #include <linux/bitmap.h>
 #include <linux/net.h>
@@ -65,7 +65,7 @@ void exs_foreign_feed_over(struct exs_op *op)
 	spin_unlock(&f->lock);
 }
 
-/* Take what was read, and have more read. Return: whether there is no more. */
+/* Take the piece that was read, and have the next one read. Return: whether there is none. */
 static bool exs_foreign_feed_next(struct exs_op *op)
 {
 	struct exs_feed *f = op->data.feed;
@@ -102,7 +102,7 @@ static long exs_foreign_feed_end(struct exs_op *op, struct socket *sock)
 	return op->foreign.done;
 }
 
-/* A socket at which nothing can be sent any more says why. */
+/* The error of a socket that can send no more. */
 static long exs_foreign_feed_wait(struct socket *sock)
 {
 	struct msghdr msg = { .msg_flags = MSG_DONTWAIT | MSG_NOSIGNAL };
@@ -115,7 +115,7 @@ static long exs_foreign_feed_wait(struct socket *sock)
 	return res < 0 ? res : -EPIPE;
 }
 
-/* One call is for what comes next of one kind: of files, or of memory. */
+/* One call sends the next bytes of one kind: of files, or of memory. */
 static void exs_foreign_feed_one_kind(const struct exs_feed_piece *p, struct msghdr *msg)
 {
 	unsigned int i = msg->msg_iter.bvec - p->bvec, end;

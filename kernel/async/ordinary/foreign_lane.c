@@ -2,7 +2,7 @@
 /*
  * Lanes: when operations on ordinary sockets are tried (see foreign.h).
  *
- * A lane has one owner at a time, who tries the first of its operations:
+ * A lane has one owner at a time, which tries the first of its operations:
  *
  *   exs_lane_issue()    whoever makes the lane, for one try in the caller
  *        | not done, or another came meanwhile
@@ -14,18 +14,17 @@
  *        |_________________________________| accept that is through with its offer,
  *                                            a file that was read
  *
- * The owner who finds it empty, with no offers, frees it. The entry in the wait
- * queue comes before the try after which the lane is left idle: what happens after
+ * An owner that finds it empty, with no offers, frees it. The entry in the wait
+ * queue is added before the last try before the lane is left idle: an event after
  * that try wakes.
  *
- * It need not happen, though, for some sockets say that they are writable and
+ * There may be no such event, though: some sockets say that they are writable and
  * then EAGAIN (TCP without memory, an AF_UNIX datagram whose receiver is full). So
- * a socket that poll() calls ready is tried again after a time, longer each
- * time.
+ * a socket that poll() calls ready is tried again with backoff.
  *
- * The bucket's lock guards the table and what lanes share with those who add and
- * cancel operations. It is taken in process context, innermost but for the
- * workqueue's own: completions come without it.
+ * The bucket's lock guards the table, and the data that lanes share with threads
+ * that add and cancel operations. It is taken in process context, and is
+ * innermost except for the workqueue's own: completions come without it.
  */
 #include <linux/file.h>
 #include <linux/hash.h>
@@ -54,21 +53,21 @@ struct exs_lane_bucket {
  * @file: the socket's, a reference
  * @dir: constant
  * @ops: struct exs_op, in order; bucket lock
- * @offered: accepts that have ended, and did not take their connection yet; bucket
- *	lock
- * @news: one is through with that, or exs_lane_news(), since the owner left it last;
+ * @offered: accepts that have ended, and have not taken their connection yet;
  *	bucket lock
+ * @news: one of these was taken or returned, or exs_lane_news() called, since the
+ *	owner last left; bucket lock
  * @current_op: the first of @ops, while its owner tries it; bucket lock
  * @idle: it has no owner; bucket lock
  * @ending: the event of the last of @ops is on its way; bucket lock
- * @going: it lets go of its file, and then of the table; bucket lock
+ * @going: it drops its file, then leaves the table; bucket lock
  * @armed: @wait is in the socket's wait queue; the owner's
  * @backoff: jiffies of the timer, 0: none; written by the owner
  * @wait: entry in the socket's wait queue
- * @user: whose turns it takes: that of the queue of the first operation; a reference
- * @turn: for one time as the owner, or for letting go
+ * @user: takes turns as this user, that of the first operation's queue; a reference
+ * @turn: for one run as the owner, or for dropping the file
  * @work: becomes the owner
- * @put_work: lets go of the file
+ * @put_work: drops the file
  */
 struct exs_lane {
 	struct hlist_node node;
@@ -134,14 +133,14 @@ static int exs_lane_wake(struct wait_queue_entry *wait, unsigned int mode, int s
 	return 0;
 }
 
-/* It has nothing, and nothing will be returned to it. */
+/* It has no operation, and no offer that could be returned to it. */
 static bool exs_lane_empty(const struct exs_lane *lane)
 {
 	return list_empty(&lane->ops) && !lane->offered;
 }
 
 /*
- * The owner's. Return: the operation to be tried; NULL: the lane is @going, or idle,
+ * For the owner. Return: the operation to try; NULL: the lane is @going, or idle,
  * and then may be gone.
  */
 static struct exs_op *exs_lane_next(struct exs_lane *lane, bool *going)
@@ -181,7 +180,7 @@ static void exs_lane_ended(struct exs_lane *lane)
 	spin_unlock(&b->lock);
 }
 
-/* An accept has become a token, unless its queue is dead. */
+/* An accept has become a token, unless its queue is dead, or who submitted it. */
 static void exs_lane_end_accept(struct exs_op *op)
 {
 	if (!exs_op_complete(op, 0, 0, op->conn.token))
@@ -191,7 +190,7 @@ static void exs_lane_end_accept(struct exs_op *op)
 /* With its event or without. */
 static void exs_lane_post(struct exs_op *op, long res)
 {
-	if (op->foreign.silent)
+	if (op->foreign.discard)
 		exs_op_discard(op);
 	else if (op->foreign.offered)
 		exs_lane_end_accept(op);
@@ -199,7 +198,7 @@ static void exs_lane_post(struct exs_op *op, long res)
 		exs_op_complete(op, res, res < 0 ? 0 : op->foreign.flags, 0);
 }
 
-/* Those who wait: exs_lane_issue(), exs_lane_wait_cancelled(), exs_lane_wait_gone(). */
+/* Waiters: exs_lane_issue(), exs_lane_wait_cancelled(), exs_lane_wait_gone(). */
 static void exs_lane_tell(struct sock *sk)
 {
 	/* No lock orders that before the look whether somebody waits. */
@@ -226,8 +225,8 @@ static void exs_lane_finish(struct exs_lane *lane, struct exs_op *op, long res)
 }
 
 /*
- * The owner's last act, unless the current operation was cancelled meanwhile, or there
- * are news: the lane may go at any time from then on. Return: whether one was.
+ * The owner's last act, unless the current operation was cancelled, or there is news:
+ * the lane may go at any time from then on. Return: whether the owner must go on.
  */
 static bool exs_lane_leave(struct exs_lane *lane)
 {
@@ -248,8 +247,9 @@ static bool exs_lane_leave(struct exs_lane *lane)
 }
 
 /*
- * Connections that are offered all are nothing new, nor is room for what was not read
- * yet; who returns one, or has read, wakes the lane.
+ * If all waiting connections are offered, that is not news, and neither is room for
+ * data that were not read yet. The thread that returns an offer, or has read, wakes
+ * the lane.
  */
 static bool exs_lane_ready(const struct exs_lane *lane)
 {
@@ -334,8 +334,9 @@ static void exs_lane_put(struct exs_lane *lane)
 }
 
 /*
- * It may be the last that holds the file, whose socket may then linger: not where
- * others wait for a worker, nor where every thread of the kernel has its files put.
+ * This may be the last reference of the file, whose socket may then linger. So it
+ * is not dropped where others wait for a worker, nor where all kernel threads put
+ * their files.
  */
 static void exs_lane_put_work(struct work_struct *work)
 {
@@ -430,7 +431,7 @@ static struct exs_lane *exs_lane_find(struct exs_lane_bucket *b, const struct fi
 	return NULL;
 }
 
-/* An idle lane without operations waits for nothing that concerns them. */
+/* An idle lane without operations waits for no event that concerns new ones. */
 static void exs_lane_add(struct exs_lane *lane, struct exs_op *op)
 {
 	if (lane->idle && list_empty(&lane->ops))
@@ -440,9 +441,9 @@ static void exs_lane_add(struct exs_lane *lane, struct exs_op *op)
 }
 
 /*
- * Not before the last event of a lane is there: what comes next might have its own
- * sooner. And whoever has that event finds that nothing waits. Return: the lane, the
- * caller's if it is @new; NULL: not yet.
+ * Only after the last event of a lane is posted: otherwise the next operation might
+ * have its own sooner. Also, a thread that has that event finds that nothing waits.
+ * Return: the lane, the caller's if it is @new; NULL: not yet.
  */
 static struct exs_lane *exs_lane_join(struct exs_lane *new, struct exs_op *op)
 {
@@ -464,7 +465,7 @@ static struct exs_lane *exs_lane_join(struct exs_lane *new, struct exs_op *op)
 	return lane;
 }
 
-/* The first owner gives the lane away, with what is left in it. */
+/* The first owner hands the lane on, with the operations left in it. */
 static void exs_lane_hand_over(struct exs_lane *lane)
 {
 	struct exs_lane_bucket *b = exs_lane_bucket_of(lane);
@@ -510,29 +511,32 @@ long exs_lane_issue(struct exs_op *op, struct socket *sock, enum exs_lane_dir di
 }
 
 /*
- * Those behind one that waited for a file are not woken by the socket.
+ * Those behind the first are not woken by the socket as long as that waits for something else,
+ * as a file, or room that a shutdown does not need.
  *
- * Return: whether the operation is the caller's to end. Who has it in hand ends
- * it otherwise, and if nobody has it, it has ended, and its lane may be gone.
+ * Return: whether the caller must end the operation. Otherwise the thread that
+ * is trying it ends it. If no thread is, it has ended, and its lane may be
+ * gone.
  */
-static bool exs_lane_take_back(struct exs_op *op, bool silent)
+static bool exs_lane_take_back(struct exs_op *op, bool discard)
 {
 	struct exs_lane_bucket *b = exs_lane_bucket(op->sk);
 	struct exs_lane *lane;
-	bool ours = false;
+	bool ours = false, first;
 
 	spin_lock(&b->lock);
 	if (!list_empty(&op->foreign.node)) {
 		lane = op->foreign.lane;
-		op->foreign.silent |= silent;
+		first = list_is_first(&op->foreign.node, &lane->ops);
+		op->foreign.discard |= discard;
 		ours = lane->current_op != op;
 		if (ours)
 			list_del_init(&op->foreign.node);
 		else
 			WRITE_ONCE(op->foreign.cancelled, true);
-		if (lane->idle && (list_empty(&lane->ops) || op->foreign.waits))
+		if (lane->idle && (first || list_empty(&lane->ops)))
 			mod_delayed_work(exs_lane_wq, &lane->work, 0);
-		/* Whoever has the event finds that nothing waits. */
+		/* A thread that has the event finds that nothing waits. */
 		if (lane->idle && exs_lane_empty(lane))
 			lane->going = true;
 	}
@@ -574,7 +578,7 @@ void exs_lane_news(struct exs_op *op)
 	struct exs_lane *lane;
 
 	spin_lock(&b->lock);
-	/* Else whoever puts it there tries it. */
+	/* Otherwise the thread that puts it there tries it. */
 	if (!list_empty(&op->foreign.node)) {
 		lane = op->foreign.lane;
 		lane->news = true;
@@ -606,15 +610,15 @@ static bool exs_lane_is_over(const struct exs_op *op)
 }
 
 /*
- * As long as that may take: a try may have to wait for the socket's lock, which another
- * call may hold for ever. Whoever is killed does not wait.
+ * This wait has no limit: a try may have to wait for the socket's lock, which another
+ * call may hold for ever. A killed task does not wait.
  */
 static void exs_lane_wait_over(struct exs_op *op)
 {
 	wait_var_event_killable(op->sk, exs_lane_is_over(op));
 }
 
-/* One after the other, so that what all of them take is one walk. */
+/* One after the other, so that all of them together take one walk. */
 void exs_lane_wait_cancelled(const struct exs_op *op)
 {
 	struct exs_queue *q = op->queue;
@@ -660,7 +664,7 @@ bool exs_lane_withdraw(struct exs_op *op)
 		exs_lane_end(op, -ECANCELED);
 	else
 		exs_lane_wait_over(op);
-	return op->foreign.silent;
+	return op->foreign.discard;
 }
 
 /* Workers that may block on a socket that another call has locked. */

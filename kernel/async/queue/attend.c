@@ -2,14 +2,13 @@
 /*
  * A thread that waits for a queue's events processes completions itself: it
  * attends to the connections of the queue's oldest operations. A provider's event
- * then wakes the thread, not a worker, so there is one switch of tasks less; and a
- * thread that polls looks for what is complete without any event.
+ * then wakes the thread, not a worker, which saves one task switch. A thread that
+ * polls looks for completions without any event.
  *
- * What it does not attend to (other connections, sockets of other families,
- * hand-shakes) goes on without it, and its events end the wait like all others. So
- * which ones it takes is a matter of speed only, and no operation can be starved
- * by it. The worker comes all the same, a moment later: the thread may not get
- * the processor.
+ * Everything else (other connections, sockets of other families, hand-shakes) goes
+ * on without it, and their events end the wait like all others. So the choice of
+ * connections only affects speed, and starves no operation. The worker runs
+ * anyway, a moment later: the thread may not get the processor.
  */
 #include <linux/sched.h>
 
@@ -83,7 +82,7 @@ void exs_attend_begin(struct exs_attend *a, struct exs_queue *q)
 	}
 }
 
-/* What it was told of and did not do yet. */
+/* Events that it was told of and has not handled yet. */
 static void exs_attended_drain(struct exs_attended *it)
 {
 	/* The event is forgotten before the completions are looked for. */

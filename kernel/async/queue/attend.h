@@ -41,7 +41,7 @@ struct exs_attend {
 /* The connections of @q's oldest operations. */
 void exs_attend_begin(struct exs_attend *a, struct exs_queue *q);
 
-/* Answers the events that came meanwhile. */
+/* Handles the events that came. */
 void exs_attend_end(struct exs_attend *a);
 
 /* As exs_attend_end(): the events were time and again none of @q's. */
@@ -58,11 +58,11 @@ static inline bool exs_attend_due(const struct exs_attend *a)
 	return false;
 }
 
-/* Process what events have told of, a bounded part, and ask for the next ones. */
+/* Process the completions that events reported, a bounded part, and request the next events. */
 void exs_attend_drain(struct exs_attend *a);
 
-/* Process what is there, a batch each, with or without event. Return: whether any
- * connection is up.
+/* Process completions, a batch of each connection, with or without event. Return:
+ * whether any connection is up.
  */
 bool exs_attend_poll(struct exs_attend *a);
 

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Waiting without sleep: a thread in EXS_IOC_WAIT polls what it attends to for a
- * slice of time, and looks again what that is.
+ * Waiting without sleep: a thread in EXS_IOC_WAIT polls its connections for a
+ * slice of time, and then chooses them anew.
  *
- * The thread is none of the queue's sleepers: no wake-up is meant for it, so there
- * is none that it could keep from the others.
+ * The thread is none of the queue's sleepers: no wake-up is for it, so it takes
+ * none from the others.
  */
 #include <linux/sched/signal.h>
 
@@ -15,7 +15,7 @@
 
 #define EXS_BUSY_SLICE	(500 * NSEC_PER_USEC)
 
-/* Adaptive: the longest and, but for not at all, the shortest time of polling. */
+/* Adaptive: the longest time of polling, and the shortest except none. */
 #define EXS_BUSY_MAX	(200 * NSEC_PER_USEC)
 #define EXS_BUSY_MIN	(10 * NSEC_PER_USEC)
 
@@ -43,8 +43,8 @@ static bool exs_busy_over(const struct exs_busy *b)
 }
 
 /*
- * Whoever wants the processor gets it when nobody counts on us. Return: whether
- * there is anything to be polled.
+ * Other tasks get the processor when none counts on us. Return: whether there
+ * is anything to poll.
  */
 static bool exs_busy_slice(struct exs_busy *b)
 {

@@ -243,7 +243,8 @@ int exs_queue_reserve(struct exs_queue *q, struct exs_op *op)
 static void exs_queue_forget(struct exs_queue *q, struct exs_op *op)
 {
 	lockdep_assert_held(&q->lock);
-	exs_walks_leave(q, op);
+	if (!list_empty(&q->walks))
+		exs_walks_leave(q, op);
 	list_del_init(&op->node);
 	list_del(&op->sock_node);
 	op->inflight = false;
@@ -282,17 +283,20 @@ static void exs_queue_write(struct exs_queue *q, const struct exs_cqe *cqe)
 }
 
 /*
- * The head is not read here: the slot was free when it was reserved. (Whoever
- * is to be told, or asks for a slot, reads it.)
+ * The head is not read here: the slot was free when it was reserved. (Threads
+ * that are notified, or request a slot, read it.)
  */
 exs_hot
 bool exs_queue_post(struct exs_queue *q, struct exs_op *op, struct exs_cqe *cqe)
 {
-	bool dead;
+	bool dead, late;
 
 	spin_lock(&q->lock);
 	exs_queue_forget(q, op);
 	dead = q->dead;
+	late = cqe->token && exs_token_is_late(op);
+	if (late)
+		*cqe = exs_op_cqe(op, -ECANCELED, 0, 0);
 	if (!dead) {
 		if (cqe->token)
 			exs_token_add(q, op);
@@ -307,7 +311,7 @@ bool exs_queue_post(struct exs_queue *q, struct exs_op *op, struct exs_cqe *cqe)
 		return false;
 	}
 	exs_queue_notify(q);
-	return true;
+	return !late;
 }
 
 void exs_queue_post_token(struct exs_queue *q, struct exs_op *op, const struct exs_cqe *cqe)
@@ -354,7 +358,7 @@ static int exs_queue_file_release(struct inode *inode, struct file *file)
 
 /*
  * Every close(2) of a descriptor of this queue, in any process: the number may
- * be another file's from now on, so libraries that cached what it is must look
+ * be another file's from now on, so libraries that cached its meaning must look
  * again. See also wait.c.
  */
 static int exs_queue_flush(struct file *file, fl_owner_t id)
@@ -363,7 +367,7 @@ static int exs_queue_flush(struct file *file, fl_owner_t id)
 	struct exs_ring *ring = exs_queue_ring(q);
 
 	spin_lock(&q->lock);
-	/* The close comes first for whoever sees the new number. */
+	/* A thread that sees the new number sees the close first. */
 	smp_store_release(&ring->epoch, ring->epoch + 1);
 	exs_queue_wake(q, true);
 	spin_unlock(&q->lock);
@@ -373,8 +377,8 @@ static int exs_queue_flush(struct file *file, fl_owner_t id)
 
 /*
  * The head's page, which programs may write, and the ring, which they may not,
- * nor make writable later. What lies beyond their ends is refused (by
- * remap_vmalloc_range()). A private mapping would be of no use.
+ * nor make writable later. remap_vmalloc_range() refuses anything beyond their
+ * ends. A private mapping would be useless.
  */
 static int exs_queue_mmap(struct file *file, struct vm_area_struct *vma)
 {

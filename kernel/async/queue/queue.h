@@ -6,7 +6,7 @@
  *   ring.h    the ring, and the barriers of both its sides
  *   walk.c    the operations in flight, of all sockets or of one
  *   wait.c    everything by which a program learns that there are events
- *   attend.c  waiting threads process completions themselves
+ *   attend.h, attend.c  waiting threads process completions themselves
  *   busy.c    waiting threads that do not sleep
  *
  * Two lifetimes. The file is what programs see: descriptors and mappings keep
@@ -46,7 +46,7 @@ struct sock;
  * struct exs_queue - an event queue
  * @ref: the file and the operations
  * @xn: where it counts; a reference; constant
- * @lock: guards all below but where noted
+ * @lock: guards all below except where noted
  * @slots: the account of the ring
  * @dead: the file is gone
  * @submitted: operations accepted, ever
@@ -59,20 +59,20 @@ struct sock;
  * @npages: how many; constant
  * @ops: operations in flight
  * @sock_ops: the same, by socket: exs_queue_ops_of()
- * @walks: struct exs_walk, who is among them
+ * @walks: struct exs_walk, the walks through them
  * @timeouts: struct exs_op_timer, of operations in flight: those whose last timeout
  *	entry was not consumed, in the order of the entries
- * @look: looks whether entries of @timeouts were consumed; a reference while queued
- * @look_delay: jiffies until it does
+ * @look: looks for consumed entries of @timeouts; a reference while queued
+ * @look_delay: jiffies until it runs
  * @inflight: how many are in @ops
  * @charged: for so many
  * @links: address spaces that submitted operations
  * @wait_mode: EXS_QWAIT_*; without @lock
  * @busy_ns: adaptive: how long to poll before going to sleep; without @lock
  * @sleepers: threads in EXS_IOC_WAIT, oldest first
- * @poll: those who poll
- * @fasync: those who want a signal; fasync_helper()'s own lock
- * @eventfd: to be signalled, or NULL
+ * @poll: threads that poll
+ * @fasync: processes that want a signal; fasync_helper()'s own lock
+ * @eventfd: is signalled with each event, or NULL
  * @eventfd_file: the file of @eventfd, for programs that ask for it
  * @tokens: token number to operation; its own lock
  * @next_token: xa_alloc_cyclic()'s; its own lock
@@ -199,10 +199,11 @@ void exs_queue_readmit(struct exs_queue *q, struct exs_op *op, struct exs_mm_lin
  * @op: in flight until now; its slot becomes the entry
  * @cqe: the entry
  *
- * A @cqe with a token puts @op (and a reference) among the tokens.
+ * A @cqe with a token puts @op (and a reference) among the tokens, unless
+ * exs_token_is_late(): then it becomes ECANCELED.
  *
- * Context: process, no lock held. Return: false: the queue is dead, the
- * completion was discarded.
+ * Context: process, no lock held. Return: false: nobody will see @cqe, as the queue is dead,
+ * or as it was changed.
  */
 bool exs_queue_post(struct exs_queue *q, struct exs_op *op, struct exs_cqe *cqe);
 
@@ -249,11 +250,11 @@ struct exs_walk {
  */
 void exs_walk_begin(struct exs_queue *q, struct exs_walk *w, const struct sock *sk, bool back)
 	__acquires(&q->lock);
-/* The next operation; NULL: there is none. */
+/* The next operation, or NULL. */
 struct exs_op *exs_walk_next(struct exs_queue *q, struct exs_walk *w) __must_hold(&q->lock);
 void exs_walk_end(struct exs_queue *q, struct exs_walk *w) __releases(&q->lock);
 
-/* Those who were to come to @op next come to its neighbour. q->lock held. */
+/* Walks whose next operation is @op continue with its neighbour. q->lock held. */
 void exs_walks_leave(struct exs_queue *q, struct exs_op *op);
 
 /* Whether cancellation should hit @op. */
@@ -325,11 +326,11 @@ int exs_queue_set_wait(struct exs_queue *q, s64 mode);
  * exs_busy_wait() - poll
  * @q: the queue
  * @mode: how it wants that: EXS_QWAIT_BUSY or EXS_QWAIT_ADAPTIVE
- * @need: until so many events are there
- * @until: or this time has come; KTIME_MAX: for ever
+ * @need: until this number of events are there
+ * @until: or until this time; KTIME_MAX: for ever
  *
- * Or until there is a signal, or nothing that could be polled, or, if adaptive, it
- * has taken long enough. Whoever has to know which looks itself.
+ * Or until there is a signal, or nothing to poll, or, if adaptive, it has taken
+ * long enough. A caller that has to know which must look.
  *
  * Context: process, no lock held. Return: when it began, for exs_busy_learn().
  */
@@ -363,11 +364,14 @@ static inline void exs_tokens_sweep(struct exs_queue *q)
 		exs_tokens_sweep_claimed(q);
 }
 
-/* The queue is dead: drop what nobody will claim. */
+/* The queue is dead: drop the tokens that nobody will claim. */
 void exs_tokens_drop(struct exs_queue *q);
 
-/* The ordinary socket @sk is to be closed: what was offered there is not to be had. */
-void exs_tokens_drop_offers(struct exs_queue *q, const struct sock *sk);
+/* Offers that @match are no longer valid: their socket is being closed, or who asked is gone. */
+void exs_tokens_drop_offers(struct exs_queue *q, exs_op_match match, const void *arg);
+
+/* Who asked for the offer that @op is about to become is gone. q->lock held. */
+bool exs_token_is_late(const struct exs_op *op);
 
 /* An offer that nobody will see, and the caller's reference to it. */
 void exs_token_free_offer(struct exs_op *op);

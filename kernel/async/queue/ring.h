@@ -8,9 +8,9 @@
  *    the program has these     operations in flight
  *
  * A slot is reserved when an operation is accepted and becomes an entry when it
- * completes; so unread + reserved never grows but by a reservation, which is
- * refused above the depth. As the depth is at most the capacity, an entry that
- * was not read is never overwritten.
+ * completes; so unread + reserved only grows by a reservation, which is refused
+ * above the depth. As the depth is at most the capacity, an entry that was not
+ * read is never overwritten.
  *
  * Positions count for ever (64 bits); the ring's index is position & mask.
  *
@@ -22,13 +22,13 @@
  *   STORE entry                            LOAD entries
  *   store_release(tail)        (A)         cmpxchg_release(head)      (C)
  *
- * (A) pairs with (B): one who sees the new tail sees the entry.
- * (C) pairs with (D): the kernel reuses a slot only after whoever freed it had
- *     copied the entry out.
+ * (A) pairs with (B): a thread that sees the new tail sees the entry.
+ * (C) pairs with (D): the kernel reuses a slot only after the thread that freed
+ *     it has copied the entry out.
  *
- * Nothing that the program writes is believed: a head outside [last head, tail]
- * is as if it had not been written. A head moved too far throws away the
- * program's own events, and does no other harm.
+ * The kernel does not trust the program: it ignores a head outside [last head,
+ * tail]. A head moved too far discards the program's own events, and does no
+ * other harm.
  */
 #ifndef EXS_ASYNC_RING_H
 #define EXS_ASYNC_RING_H
@@ -89,6 +89,12 @@ static inline bool exs_slots_reserve(struct exs_slots *s)
 		return false;
 	s->reserved++;
 	return true;
+}
+
+/* More are reserved than fit: a claimed token, which had no slot, has one again. */
+static inline bool exs_slots_overfull(const struct exs_slots *s)
+{
+	return exs_slots_unread(s) + s->reserved > s->capacity;
 }
 
 static inline void exs_slots_unreserve(struct exs_slots *s)

@@ -16,16 +16,17 @@
 #include "queue.h"
 
 /*
- * EXS_IOC_WAIT: threads that want to hear of @need events and no fewer.
+ * EXS_IOC_WAIT: threads that want to be woken for @need events and no fewer.
  *
- * A posted event wakes one thread at most: the oldest that now has enough.
- * The kernel does not see who consumes what, so whoever was woken in vain, or
- * goes to sleep or leaves while events are there, passes the wake-up on to
- * the next that has enough. A thread that dies on its way back to the ring is
- * covered when its process closes the queue: flush wakes all that have enough.
+ * A posted event wakes one thread at most: the oldest that now has enough. The
+ * kernel does not see which thread consumes an event. So a thread that was
+ * woken in vain, or that goes to sleep or leaves while events are there, passes
+ * the wake-up on to the next that has enough. A thread that dies on its way
+ * back to the ring is covered when its process closes the queue: flush wakes
+ * all that have enough.
  *
- * While it waits, the thread answers the events of the connections that it attends
- * to (attend.c), unless they are again and again about other queues' operations.
+ * While it waits, the thread handles the events of the connections that it attends
+ * to (attend.c), unless they are repeatedly for other queues' operations.
  */
 #define EXS_SLEEP_IN_VAIN	64	/* times in a row */
 
@@ -61,8 +62,8 @@ void exs_queue_wake(struct exs_queue *q, bool all)
 
 /*
  * The state is set before q->lock is dropped, and a wake-up comes under it: a
- * thread that is on the list is woken, or sees the events itself. Of a connection's
- * event it is told first, and then woken. Return: whether the time is over.
+ * thread that is on the list is woken, or sees the events itself. A connection's
+ * event is recorded first, and then wakes it. Return: whether the time is over.
  */
 static bool exs_sleep(struct exs_queue *q, struct exs_sleeper *s, ktime_t *expires)
 	__must_hold(&q->lock)
@@ -181,8 +182,8 @@ int exs_queue_wait(struct exs_queue *q, void __user *arg)
  *
  * If the poller's look at the ring comes before the poster's section, then so
  * does its entry in the list, and the poster, which looks after it, finds and
- * wakes it. If it comes after, the poller sees the event. That the program
- * consumes events wakes nobody, and need not.
+ * wakes it. If it comes after, the poller sees the event. Consuming events
+ * wakes nobody, and need not.
  */
 __poll_t exs_queue_poll(struct file *file, poll_table *pt)
 {
@@ -214,7 +215,7 @@ void exs_queue_notify_locked(struct exs_queue *q)
 
 /*
  * A module cannot make an eventfd: the program (libexs) does, and hands it to
- * the queue, which keeps the file for those who ask for it later.
+ * the queue, which keeps the file for later requests.
  */
 static struct file *exs_eventfd_get(s64 fd, struct eventfd_ctx **ctx)
 {

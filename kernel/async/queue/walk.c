@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Walks through the operations of a queue that are in flight: of all, or of one socket's,
- * so that what is done to a socket takes no time for what waits on others.
+ * Walks through the operations of a queue that are in flight: all, or those of one
+ * socket, so that work on one socket takes no time for operations on others.
  */
 #include <linux/sched.h>
 
@@ -47,7 +47,7 @@ void exs_walk_begin(struct exs_queue *q, struct exs_walk *w, const struct sock *
 	list_add(&w->node, &q->walks);
 }
 
-/* The next one that it comes to, whoever's it is. */
+/* The next operation that it comes to, of any address space. */
 static struct exs_op *exs_walk_step(struct exs_queue *q, struct exs_walk *w)
 	__must_hold(&q->lock)
 {

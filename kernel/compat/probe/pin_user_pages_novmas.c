@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
-/* pin_user_pages() does not return the areas, and since then refuses those that a file system writes back. */
+/*
+ * pin_user_pages() does not return the areas, and since then refuses those that a file system
+ * writes back.
+ */
 #include <linux/mm.h>
 
 long probe(unsigned long start, struct page **pages);

@@ -1,18 +1,19 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * exs.ko: floors come up from the lowest, the family last, and go down the
- * other way.
+ * exs.ko: layers are initialised from the lowest up, the family last, and exit in
+ * reverse order. Nothing else belongs here: no other file sees all of them.
  */
 #include <linux/module.h>
 
-#include "../transport/verbs.h"
-#include "core.h"
-#include "net.h"
+#include "async/async.h"
+#include "core/core.h"
+#include "core/net.h"
+#include "transport/verbs.h"
 
-static const struct exs_floor {
+static const struct exs_layer {
 	int (*init)(void);
 	void (*exit)(void);
-} exs_floors[] = {
+} exs_layers[] = {
 	{ exs_net_init,    exs_net_exit },
 	{ exs_conn_init,   exs_conn_exit },
 	{ exs_sock_init,   exs_sock_exit },
@@ -24,10 +25,10 @@ static const struct exs_floor {
 	{ exs_device_init, exs_device_exit },
 };
 
-static void exs_floors_exit(unsigned int n)
+static void exs_layers_exit(unsigned int n)
 {
 	while (n--)
-		exs_floors[n].exit();
+		exs_layers[n].exit();
 }
 
 static int __init exs_init(void)
@@ -35,10 +36,10 @@ static int __init exs_init(void)
 	unsigned int n;
 	int err;
 
-	for (n = 0; n < ARRAY_SIZE(exs_floors); n++) {
-		err = exs_floors[n].init();
+	for (n = 0; n < ARRAY_SIZE(exs_layers); n++) {
+		err = exs_layers[n].init();
 		if (err) {
-			exs_floors_exit(n);
+			exs_layers_exit(n);
 			return err;
 		}
 	}
@@ -47,7 +48,7 @@ static int __init exs_init(void)
 
 static void __exit exs_exit(void)
 {
-	exs_floors_exit(ARRAY_SIZE(exs_floors));
+	exs_layers_exit(ARRAY_SIZE(exs_layers));
 }
 
 module_init(exs_init);

@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/* Live objects: all zero when nobody uses the module. Rows of a table: X(name), see stats.h. */
+X(sockets)
+X(conns)
+X(endpoints)
+X(orphans)
+X(xfers)
+X(queues)
+X(regions)
+X(ops)
+X(feeds)
+X(aio_reads)
+X(lanes)
+X(pinned_pages)
+X(mrs)
+X(rings)

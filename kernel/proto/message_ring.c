@@ -1,0 +1,208 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Messages of medium size: too long to be eager, too short for an advert to pay.
+ *
+ * They go into a ring of the receiver, where they wait until they are read. These rules add
+ * to those of message.c, if both sides offer EXS_WIRE_F_MESSAGE_RING.
+ *
+ * 10. Sender: free bytes of the ring, and the place after its last message. Receiver: the
+ *     same place; bytes used by unread messages, bytes held back, and bytes freed but not
+ *     returned. There is no ring at first. The receiver may describe one with RING, once,
+ *     after a message that could have gone there (it came into an advert, or was
+ *     announced).
+ * 11. INDIRECT(n): a message of n bytes, n >= 1, takes n + overhead bytes of the ring, in
+ *     one piece: if they would cross the ring's end, the rest of the ring is skipped, and
+ *     counts as part of the message. It goes out only when all of that is free. An advert
+ *     held for its number is dropped; without room in the ring the advert is used.
+ * 12. The receiver gives it to the head, whose advert, if any, is void, and copies it.
+ *     Without a receive the owner keeps its place. Receives end in the order of the
+ *     messages: after those that are still being copied.
+ * 13. Messages are read in any order, several at a time. Space that was read is held back
+ *     until no thread reads, because the sender frees the oldest bytes, whichever were
+ *     read.
+ * 14. The ring's space goes back (SPACE, b) when more than a quarter of it is freed. No
+ *     message takes more than a quarter, so a sender that finds all but a quarter free is
+ *     not stuck, whatever it has to skip.
+ */
+#include "private.h"
+
+static bool has_message_ring(const struct exs_engine *e)
+{
+	return e->config.ours.features & e->config.peer.features & EXS_WIRE_F_MESSAGE_RING;
+}
+
+static u32 ring_span(const struct exs_engine *e, u32 len)
+{
+	return len + e->config.ring_overhead;
+}
+
+/* Rule 11: bytes up to the end of a ring of @size bytes that a message at @pos skips. */
+static u32 ring_skip(u32 size, u32 pos, u32 span)
+{
+	return pos + span > size ? size - pos : 0;
+}
+
+/* ---- sender ---- */
+
+/* Rule 14: whether waiting makes room for it. */
+bool exs_message_fits_ring(const struct exs_engine *e, const struct exs_snd *snd)
+{
+	return e->peer_ring && snd->len && snd->len <= e->config.ring_max &&
+	       ring_span(e, snd->len) <= e->peer_ring / 4;
+}
+
+exs_hot
+bool exs_message_ring_room(const struct exs_engine *e, const struct exs_snd *snd)
+{
+	u32 span;
+
+	if (!exs_message_fits_ring(e, snd))
+		return false;
+	span = ring_span(e, snd->len);
+	return span + ring_skip(e->peer_ring, e->ring_pos, span) <= e->ring_space ||
+	       !exs_rule(RING_WHOLE);
+}
+
+/* Rule 11. */
+void exs_message_into_ring(struct exs_engine *e, struct exs_snd *snd)
+{
+	u32 span = ring_span(e, snd->len);
+	u32 skip = ring_skip(e->peer_ring, e->ring_pos, span);
+
+	if (e->ring_pos + span > e->peer_ring)
+		e->ring_pos = 0;
+	e->ring_space -= exs_rule(RING_SKIP) ? skip + span : span;
+	span += e->ring_pos;
+	exs_write_indirect(e, snd, snd->len, exs_imm(EXS_IMM_INDIRECT, snd->len));
+	e->ring_pos = span;
+}
+
+/* Rule 10. */
+int exs_message_rx_ring(struct exs_engine *e, const struct exs_msg *msg, struct exs_rcv **rcv)
+{
+	if (!has_message_ring(e) || exs_ring_described(e, msg))
+		return -EPROTO;
+	e->ring_space = msg->b;
+	return 0;
+}
+
+int exs_message_ring_returned(struct exs_engine *e, u32 n)
+{
+	if (n > e->peer_ring - e->ring_space)
+		return -EPROTO;
+	e->ring_space += n;
+	return 0;
+}
+
+/* ---- receiver ---- */
+
+/* Rule 10: a message of @len bytes came another way, or is announced: is a ring worth it? */
+void exs_message_wants_ring(struct exs_engine *e, u32 len)
+{
+	if (e->ring_asked || !has_message_ring(e) || len <= e->config.eager_max ||
+	    len > e->config.ring_max)
+		return;
+	e->ring_asked = true;
+	e->ring_wanted = true;
+}
+
+/* Rule 12: no receive before @rcv is being copied to. */
+void exs_message_end_arrived(struct exs_engine *e)
+{
+	struct exs_rcv *rcv, *next;
+
+	list_for_each_entry_safe(rcv, next, &e->arrived, node) {
+		if (!rcv->in_ring.space)
+			exs_rcv_end(e, rcv, rcv->err);
+		else if (exs_rule(RING_ORDER))
+			break;
+	}
+}
+
+void exs_engine_recv_kept(struct exs_engine *e, struct exs_rcv *rcv)
+{
+	rcv->in_ring.space = 0;
+	rcv->flags = EXS_RCV_ARRIVED;
+	list_add_tail(&rcv->node, &e->arrived);
+	exs_message_end_arrived(e);
+}
+
+/* Rule 11: the message takes its place, which must have been free at the sender. */
+static int ring_take(struct exs_engine *e, u32 len, struct exs_in_ring *m)
+{
+	u32 span = ring_span(e, len);
+	u32 skip = ring_skip(e->ring, e->ring_end, span);
+	u32 room = e->ring - e->ring_used - e->ring_held - e->ring_freed;
+
+	if (!e->ring_told || span > e->ring || skip + span > room)
+		return -EPROTO;
+	m->off = e->ring_end + span > e->ring ? 0 : e->ring_end;
+	m->len = len;
+	m->space = exs_rule(RING_SKIP) ? skip + span : span;
+	e->ring_end = m->off + span;
+	e->ring_used += m->space;
+	return 0;
+}
+
+/* Rules 11 and 12. */
+exs_hot
+int exs_message_rx_indirect(struct exs_engine *e, u32 len)
+{
+	struct exs_rcv *head = exs_rcv_head(e);
+	struct exs_in_ring m;
+
+	if (e->fin_rcvd || !len || ring_take(e, len, &m))
+		return -EPROTO;
+	e->stats.received_bytes += len;
+	exs_policy_message(e, true);
+	if (head) {
+		exs_engine_reading(e);
+		head->in_ring = m;
+		exs_message_arrived(e, head, min_t(u64, len, head->len), len > head->len);
+	} else {
+		e->kept = m;
+		exs_message_arrived(e, NULL, 0, false);
+	}
+	return 0;
+}
+
+exs_hot
+bool exs_message_next_copy(struct exs_engine *e, struct exs_copy *copy)
+{
+	struct exs_rcv *rcv = list_first_entry_or_null(&e->arrived, struct exs_rcv, node);
+
+	if (!rcv || rcv->flags & EXS_RCV_COPYING)
+		return false;
+	rcv->flags |= EXS_RCV_COPYING;
+	copy->rcv = rcv;
+	copy->rcv_off = 0;
+	copy->ring_off = rcv->in_ring.off;
+	copy->len = rcv->filled;
+	return true;
+}
+
+exs_hot
+void exs_message_copied(struct exs_engine *e, const struct exs_copy *copy)
+{
+	exs_engine_read(e, copy->rcv->in_ring.space);
+	copy->rcv->in_ring.space = 0;
+	exs_message_end_arrived(e);
+}
+
+void exs_engine_reading(struct exs_engine *e)
+{
+	e->readers++;
+}
+
+/* Rule 13. */
+void exs_engine_read(struct exs_engine *e, u32 space)
+{
+	space = min(space, e->ring_used);
+	e->ring_used -= space;
+	e->ring_held += space;
+	e->readers--;
+	if (e->readers && exs_rule(RING_READERS))
+		return;
+	e->ring_freed += e->ring_held;
+	e->ring_held = 0;
+}

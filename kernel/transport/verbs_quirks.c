@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * How devices differ: the quirks of each protocol or driver, and why. What the standard
+ * says belongs to a protocol, what only one provider does belongs to its driver.
+ */
+#include <rdma/ib_verbs.h>
+#include <rdma/rdma_cm.h>
+
+#include "verbs_quirks.h"
+
+enum exs_quirky {
+	EXS_QUIRKY_IWARP,	/* every device with it            */
+	EXS_QUIRKY_IB,		/* the others: RoCE, InfiniBand    */
+	EXS_QUIRKY_SIW,
+	EXS_QUIRKY_RXE,
+};
+
+static const struct {
+	enum exs_quirky who;
+	u32 quirk;
+} exs_quirks[] = {
+	/* The standard has no RDMA WRITE with immediate: a SEND follows. */
+	{ EXS_QUIRKY_IWARP, EXS_QUIRK_NO_IMM },
+	/* A completion says that TCP has the bytes, not the peer. */
+	{ EXS_QUIRKY_IWARP, EXS_QUIRK_UNCONFIRMED },
+	/* It connects and listens by TCP, but the CM uses a separate port space. */
+	{ EXS_QUIRKY_IWARP, EXS_QUIRK_TCP_PORT },
+	/* The answer is MPA's: its status is an errno, not an enum ib_cm_rej_reason. */
+	{ EXS_QUIRKY_IWARP, EXS_QUIRK_NO_REASON },
+	/* The end of TCP, detected by sending, is an error of the queue pair or the request. */
+	{ EXS_QUIRKY_IWARP, EXS_QUIRK_FAILED_IS_END },
+	/* The error state may reset TCP while it still has bytes to deliver. */
+	{ EXS_QUIRKY_IWARP, EXS_QUIRK_ERROR_RESETS },
+	/* rdma_connect() may sleep until TCP is connected (siw). */
+	{ EXS_QUIRKY_IWARP, EXS_QUIRK_SLOW_CONNECT },
+	/*
+	 * The peer's provider, whatever ours is, may send the answer before it listens to
+	 * its socket: data that arrives in between is noticed only when more follows (siw).
+	 */
+	{ EXS_QUIRKY_IWARP, EXS_QUIRK_DEAF_ACCEPT },
+	/* TCP's sockets are made in the calling task's network namespace. */
+	{ EXS_QUIRKY_SIW, EXS_QUIRK_CALLERS_NET },
+	/*
+	 * TCP gets the pages themselves of an unsignalled write, and its completion,
+	 * implied by the next, comes before they are sent.
+	 */
+	{ EXS_QUIRKY_SIW, EXS_QUIRK_SIGNAL_ALL },
+	/*
+	 * rxe may access a queue pair after its last reference is gone if packets arrive
+	 * while it is destroyed. For the others waiting for the peer costs only a moment.
+	 */
+	{ EXS_QUIRKY_IB, EXS_QUIRK_LATE_PACKETS },
+	/* Retransmission repeats all requests in between, also local ones. */
+	{ EXS_QUIRKY_RXE, EXS_QUIRK_REPEATS },
+};
+
+static bool exs_is_quirky(const struct rdma_cm_id *id, enum exs_quirky who)
+{
+	enum rdma_driver_id driver = id->device->ops.driver_id;
+
+	switch (who) {
+	case EXS_QUIRKY_IWARP:
+		return rdma_protocol_iwarp(id->device, id->port_num);
+	case EXS_QUIRKY_IB:
+		return !rdma_protocol_iwarp(id->device, id->port_num);
+	case EXS_QUIRKY_SIW:
+		return driver == RDMA_DRIVER_SIW;
+	case EXS_QUIRKY_RXE:
+		return driver == RDMA_DRIVER_RXE;
+	}
+	return false;
+}
+
+u32 exs_verbs_quirks(const struct rdma_cm_id *id)
+{
+	u32 quirks = 0;
+	size_t i;
+
+	for (i = 0; i < ARRAY_SIZE(exs_quirks); i++)
+		if (exs_is_quirky(id, exs_quirks[i].who))
+			quirks |= exs_quirks[i].quirk;
+	return quirks;
+}
