@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: MIT
 /*
- * A connection that was accepted is a token in the ring. Whoever dequeues it
- * claims the token, which makes the next accept4(2) of this thread on the
- * listener return that connection: the real system call, so that security
- * modules see it, in the process that gets the descriptor.
+* An accepted connection is a token in the ring. The thread that dequeues it claims the
+ * token: then the next accept4(2) of this thread on the listener returns this connection.
+ * So the real system call creates the descriptor, in the process that gets it, and
+ * security modules see it.
  *
- * On an ordinary listener that accept4(2) returns whatever connection comes first,
- * and if there is none any more, because others accepted it, the operation goes on
- * and there is no event.
+ * On an ordinary listener, accept4(2) returns the connection that has waited longest. If
+ * others have accepted it, the operation continues and there is no event.
  */
 #include <errno.h>
 #include <poll.h>
@@ -16,7 +15,7 @@
 
 #include "lib.h"
 
-/* What an accept carries besides its address: the flags for accept4(2). */
+/* The flags for accept4(2), in the low bits of the address. */
 #define ARG_CLOEXEC	1U
 #define ARG_NONBLOCK	2U
 
@@ -45,7 +44,7 @@ static int accept_into(int fd, exs_acceptaddr_t *addr, int flags)
 	return accept4(fd, addr->exs_addr, &addr->exs_addrlen, flags);
 }
 
-/* Not to wait for a connection that another thread was quicker to accept. */
+/* Does not wait if another thread has accepted the connection. */
 static int accept_if_any(int fd, exs_acceptaddr_t *addr, int flags)
 {
 	struct pollfd p = { .fd = fd, .events = POLLIN };
@@ -58,8 +57,8 @@ static int accept_if_any(int fd, exs_acceptaddr_t *addr, int flags)
 }
 
 /*
- * Undo the claim, drop the connection, wait for another, or have the event dequeued
- * once more. If that fails, it is over already. Return: whether it did not.
+* Undo the claim, drop the connection, wait for another, or post the event again. Return:
+ * false: the token is used up already.
  */
 static bool give_back(int q, const exs_event_t *ev, uint32_t how)
 {
@@ -79,8 +78,8 @@ static bool give_back(int q, const exs_event_t *ev, uint32_t how)
 }
 
 /*
- * The process, or the system, is short of something, or the kernel was
- * interrupted: worth another try.
+* A resource of the process or the system is short, or a signal arrived: the call can be
+ * repeated.
  */
 static bool try_later(int err)
 {
@@ -88,7 +87,7 @@ static bool try_later(int err)
 	       err == ENOBUFS || err == EAGAIN || err == EINTR;
 }
 
-/* An ordinary listener's. Return: a descriptor, -1 and errno, or GONE. */
+/* For an ordinary listener. Return: a descriptor, -1 and errno, or GONE. */
 #define GONE	(-2)
 
 static int take_offer(int q, exs_event_t *ev, int listener, bool must)
@@ -134,7 +133,7 @@ static int claim(int q, exs_event_t *ev, bool must)
 	return fd;
 }
 
-/* What the event says of an accept that failed. */
+/* The event of a failed accept. */
 static int accept_error(int err)
 {
 	return err == EFAULT || try_later(err) ? err : ECONNABORTED;

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: MIT
 /*
- * How an event finds the structure that its call was given: the operation
- * carries its address through the kernel, whole, as its upper bits may be a tag;
- * some bits of the call's own in those that its alignment leaves free; and beside
- * it which process it was. A queue may be shared, and an address means nothing in
- * another process. That guards against mistakes: those who share a queue trust each other
- * (exs_qcreate(3)).
+* The event must find the structure that its call was given. The operation carries the
+ * address through the kernel: all of it, because upper bits may be a tag, with flags of the
+ * call in the low bits that are 0 by alignment. It also carries a number of the process,
+ * because a queue may be shared, and an address is valid in one process only. This guards
+ * against mistakes: processes that share a queue trust each other (exs_qcreate(3)).
  */
 #include <errno.h>
 #include <pthread.h>
@@ -19,7 +18,7 @@
 static uint32_t nonce;	/* atomic; 0: not chosen yet */
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 
-/* A child draws its own: not its parent's, nor its siblings'. */
+/* A child chooses a number of its own. */
 static void forked(void)
 {
 	nonce = 0;

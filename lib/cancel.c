@@ -10,7 +10,7 @@ static unsigned int cancel_flags(int flags)
 	       (flags & EXS_CAF_AHANDLE ? EXS_CANCEL_HANDLE : 0);
 }
 
-/* No event follows from a call that fails, so to find nothing is to fail. */
+/* A call without an effect fails: then no event follows. */
 int exs_cancel(exs_qhandle_t queue, int fd, exs_ahandle_t handle, int flags)
 {
 	struct exs_ioc_cancel c = {

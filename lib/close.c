@@ -4,7 +4,7 @@
 
 #include "lib.h"
 
-/* The kernel closes the descriptor as it starts the operation: both or neither. */
+/* The kernel closes the descriptor and starts the operation, or does neither. */
 int exs_close(int fd, int flags, exs_qhandle_t queue, exs_ahandle_t handle)
 {
 	struct exs_sqe sqe = {

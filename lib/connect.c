@@ -1,16 +1,14 @@
 // SPDX-License-Identifier: MIT
 /*
- * The operation only arms the socket; the connection is asked for by the real
- * connect(2), so that security modules see it. The armed socket does not
- * block: connect(2) says EINPROGRESS, and the event follows. (EINTR: also; the
- * attempt goes on.) If it says anything else, there is no event: the socket has
- * dropped the operation, or never heard of the call (EFAULT, a security module),
+* The operation only arms the socket. The real connect(2) starts the attempt, so that
+ * security modules see it. An armed socket does not block: connect(2) returns EINPROGRESS
+ * (or EINTR), and the event follows. With any other error there is no event: the socket has
+ * dropped the operation; or the call did not reach the socket (EFAULT, a security module),
  * and the operation is withdrawn.
  *
- * An ordinary socket cannot be armed: it is made non-blocking for the time of the
- * call, and the operation finds out how the attempt ends. One of datagrams is
- * connected at once, and may be as often as one likes: if then the operation fails,
- * it gets back the peer that it had.
+ * An ordinary socket cannot be armed: it is made non-blocking during the call, and the
+ * operation waits for the result. A datagram socket is connected at once, and may be
+ * connected again: if the operation fails, it gets back its previous peer.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -35,11 +33,10 @@ static void withdraw(int fd, exs_qhandle_t q, exs_ahandle_t handle)
 }
 
 /*
- * The flag belongs to the open file, which other threads and processes share. No call
- * connects without waiting but for it, and sees the security modules: so it is set for
- * the time of connect(2), which then does not sleep. Meanwhile other calls on the same
- * file do not wait, either. Flags that others change in between stay; if they set
- * this one, it is lost.
+* The flag belongs to the open file, which other threads and processes share. There is no
+ * other way to connect without waiting that security modules see, so it is set during
+ * connect(2), which then does not sleep. Other calls on the same file do not wait during
+ * this time. Flags that others change meanwhile stay; if they set this one, it is lost.
  */
 static int connect_nonblock(int fd, const struct sockaddr *addr, socklen_t len)
 {
@@ -69,7 +66,7 @@ static int submit_connect(int fd, exs_qhandle_t q, exs_ahandle_t handle, unsigne
 	return exs_submit_op(q, &sqe);
 }
 
-/* What connect(2) said: whether the operation goes on. */
+/* Whether the operation continues after this result of connect(2). */
 static int started(int ret, int fd, exs_qhandle_t q, exs_ahandle_t handle)
 {
 	if (!ret || errno == EINPROGRESS || errno == EINTR)
@@ -83,7 +80,7 @@ static int connect_stream(int fd, const struct sockaddr *addr, socklen_t len,
 {
 	if (!submit_connect(fd, q, handle, 0))
 		return started(connect_nonblock(fd, addr, len), fd, q, handle);
-	/* connect(2) has to hear that the last attempt failed. */
+	/* connect(2) must report that the last attempt failed. */
 	if (errno == ECONNABORTED)
 		connect_nonblock(fd, addr, len);
 	return -1;
@@ -130,7 +127,7 @@ int exs_connect(int fd, const struct sockaddr *addr, socklen_t len, int flags,
 	}
 	if (queue == EXS_QHANDLE_INVALID)
 		return connect(fd, addr, len);
-	/* connect(2) is a cancellation point: not between the two halves. */
+	/* connect(2) is a cancellation point, but the two halves belong together. */
 	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
 	ret = connect_any(fd, addr, len, queue, handle);
 	pthread_setcancelstate(state, NULL);

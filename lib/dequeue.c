@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: MIT
 /*
- * exs_qdequeue(): as long as enough events are there, nothing but loads, one
- * compare-and-swap and no system call (but for accepts and polls). Otherwise the kernel is asked to wake
- * us when they are; nothing is taken before, so that a signal or a cancelled
- * thread loses nothing.
+* exs_qdequeue(): if enough events are there, it needs loads, one compare-and-swap and no
+ * system call (except for accepts and polls). Otherwise the kernel wakes us when they are
+ * there. No event is taken before, so a signal or a cancelled thread loses none.
  */
 #include <errno.h>
 #include <limits.h>
@@ -31,12 +30,12 @@ struct request {
 	unsigned long need;	/* events to wait for                         */
 	bool all;		/* count was negative                         */
 	bool timed;
-	bool expired;		/* take what is there                         */
+	bool expired;		/* take the events that are there             */
 	int64_t timeout;	/* ns, if timed                               */
-	int64_t deadline;	/* CLOCK_MONOTONIC; 0: nobody looked yet      */
+	int64_t deadline;	/* CLOCK_MONOTONIC; 0: not read yet           */
 };
 
-/* Descriptors for accepted connections, held in advance. */
+/* Descriptors reserved for accepted connections. */
 struct reserve {
 	int *fds;
 	unsigned long n;
@@ -89,8 +88,8 @@ static long take_at_once(const struct request *r, const struct exs_map *map,
 }
 
 /*
- * Up to the first accepted connection for which there is no descriptor; if all were
- * asked for, nothing unless there is one for each. Return: how many, or -1 and errno.
+* Take events up to the first accepted connection without a descriptor. If all events are
+ * wanted, take none unless each has a descriptor. Return: number, or -1 and errno.
  */
 static long take_reserved(const struct request *r, const struct exs_map *map,
 			  unsigned long done, unsigned long tokens, struct reserve *s)
@@ -104,7 +103,7 @@ static long take_reserved(const struct request *r, const struct exs_map *map,
 		n = take_at_once(r, map, done, s->n, &tokens);
 	} while (!n && tokens > s->n && !short_of);
 	if (n || tokens <= s->n)
-		return n;	/* 0: others were quicker */
+		return n;	/* 0: other threads were faster */
 	errno = short_of;
 	return -1;
 }
@@ -115,9 +114,9 @@ static bool has_token(const exs_event_t *ev)
 }
 
 /*
- * Descriptors for what was taken, @n events from @done on. An accept whose connection is
- * gone goes on, or its event back into the queue, unless that would make too few of those
- * that were all asked for. Return: how many events there are now, or -1 and errno if none.
+* Create descriptors for the @n events taken, from @done on. If the connection of an accept
+ * is gone, the accept continues, or its event goes back into the queue, unless then too few
+ * of the wanted events are left. Return: number of events, or -1 and errno if none.
  */
 static long open_connections(const struct request *r, unsigned long done, long n,
 			     struct reserve *s)
@@ -164,7 +163,7 @@ static long take_slowly(const struct request *r, const struct exs_map *map,
 	return n;
 }
 
-/* They are this thread's now. Return: @n. */
+/* The events belong to this thread now. Return: @n. */
 static int given_out(const exs_event_t *vec, long n)
 {
 	long i;
@@ -175,7 +174,7 @@ static int given_out(const exs_event_t *vec, long n)
 	return n;
 }
 
-/* Return: events taken, or -1 and errno if there is an error and no event. */
+/* Return: events taken; -1 and errno if there is an error and no event. */
 static int take(const struct request *r, const struct exs_map *map)
 {
 	unsigned long tokens;
@@ -187,8 +186,8 @@ static int take(const struct request *r, const struct exs_map *map)
 }
 
 /*
- * The wake-up of a thread that is cancelled before it can look belongs to the
- * next one that sleeps: a wait that ends at once passes it on.
+* A thread that is cancelled after its wake-up must pass the wake-up on to the next sleeping
+ * thread. A wait that ends at once does this.
  */
 static void pass_wake_up_on(void *queue)
 {
@@ -198,17 +197,15 @@ static void pass_wake_up_on(void *queue)
 }
 
 /*
- * An ioctl is no cancellation point, and one that may block for ever ought to
- * be: but for a wake-up, nothing is held here that a cancelled thread could
- * leave behind.
+* An ioctl is not a cancellation point, but one that may block for ever should be. Apart
+ * from a wake-up, a cancelled thread leaves nothing behind here.
  */
 static int wait_cancellable(int queue, struct exs_ioc_wait *w)
 {
 	int ret, type;
 
 	/*
-	 * There is no other thread that could cancel this one while it waits, and a signal's
-	 * handler may not.
+	 * No other thread can cancel this one, and a signal handler must not.
 	 */
 	if (__libc_single_threaded) {
 		pthread_testcancel();
@@ -222,7 +219,7 @@ static int wait_cancellable(int queue, struct exs_ioc_wait *w)
 	return ret;
 }
 
-/* The clock is not read by a call that finds its events. */
+/* A call that finds its events does not read the clock. */
 static int64_t time_left(struct request *r)
 {
 	int64_t now = now_ns();
@@ -258,7 +255,7 @@ static int wait_events(struct request *r, unsigned long missing)
 	return -1;
 }
 
-/* One look. 0: not enough there, *missing says how many; else the result. */
+/* Check once. Return: 0: not enough events, *missing is the number; else the result. */
 static int look(const struct request *r, const struct exs_map *map,
 		unsigned long *missing)
 {
@@ -287,7 +284,7 @@ static int dequeue(struct request *r)
 		exs_map_unpin(&pin);
 		if (ret || r->expired)
 			return ret;
-		/* 0: others took what was there. How many are there now? */
+		/* 0: other threads have taken them. How many are there now? */
 		if (missing && wait_events(r, missing))
 			return -1;
 	}
@@ -308,7 +305,7 @@ static int set_timeout(struct request *r, const struct timeval *timeout)
 		r->expired = true;
 		return 0;
 	}
-	/* Three hundred years are for ever. */
+	/* More than a hundred years are for ever. */
 	if (timeout->tv_sec > INT64_MAX / NSEC_PER_SEC / 2)
 		return 0;
 	r->timed = true;

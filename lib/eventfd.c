@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 /*
- * A module cannot make an eventfd. Whoever first asks for a queue's makes one
- * and offers it; if another was faster, the queue has that one, and it is
- * asked for again.
+* A module cannot create an eventfd. The first reader of a queue's eventfd creates one and
+ * offers it to the queue. If another thread was faster, the queue has that one, and is
+ * asked again.
  */
 #include <errno.h>
 #include <pthread.h>

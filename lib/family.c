@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
 /*
- * The number of AF_EXS. A module cannot have one of its own, so it borrows one
- * that no kernel code registers: 25 unless its family= parameter says
- * otherwise. Every candidate must answer an ioctl that only AF_EXS knows. No
- * family is ever tried at random: socket(2) may load modules.
+* The number of AF_EXS. A module cannot have a number of its own, so it uses one that no
+ * kernel code registers: 25, or its family= parameter. Every candidate must answer an ioctl
+ * that only AF_EXS supports. Other families are never tried, because socket(2) may load
+ * modules.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -85,7 +85,7 @@ static int candidate(int i)
 	}
 }
 
-/* Errors that say nothing about whether the family is there. */
+/* Errors that do not tell whether the family exists. */
 static bool says_nothing(int err)
 {
 	return err == EMFILE || err == ENFILE || err == ENOMEM ||
@@ -133,7 +133,7 @@ int exs_int_option(int fd, int option)
 	return value;
 }
 
-/* One of AF_INET or AF_INET6 with a protocol that may be IPPROTO_EXS. */
+/* A socket of AF_INET or AF_INET6 whose protocol may be IPPROTO_EXS. */
 static bool is_inet_face(int fd)
 {
 	int protocol = exs_int_option(fd, SO_PROTOCOL);

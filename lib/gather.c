@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: MIT
 /*
- * Without a queue: what is sent next is memory, from where it is, and what was read
- * of files into a buffer. A stream is sent as much at a time as the buffer has room
- * for, a message whole.
+* Sends without a queue: pieces of memory are sent directly, and files are read into a
+ * buffer. A stream is sent in parts that fit into the buffer, a message as a whole.
  */
 #include <errno.h>
 #include <pthread.h>
@@ -14,18 +13,18 @@
 
 #define STREAM_ROOM	(64UL << 10)
 #define MESSAGE_MAX	(8UL << 20)
-/* What an int can say, as of other calls. */
+/* The limit of an int, as with other calls. */
 #define PLAIN_MAX	0x7ffff000UL
 
 struct gather {
-	struct exs_sqe_iovec *from;	/* what is left of the pieces         */
+	struct exs_sqe_iovec *from;	/* the remaining pieces               */
 	size_t n;
 	char *buf;
 	size_t room;
 	size_t used;			/* of the buffer                      */
 	struct iovec *to;		/* what is sent next: one, at most,   */
 	size_t count;			/* for each piece                     */
-	size_t len;			/* how many bytes it has              */
+	size_t len;			/* its length in bytes                */
 };
 
 static void append(struct gather *g, char *base, size_t len)
@@ -44,7 +43,7 @@ static size_t smaller(size_t a, size_t b)
 	return a < b ? a : b;
 }
 
-/* Of the first piece. Return: bytes; 0: it has no more; -1 */
+/* Read from the first piece. Return: bytes; 0: its end; -1 */
 static ssize_t take(struct gather *g, size_t max)
 {
 	struct exs_sqe_iovec *v = g->from;
@@ -64,7 +63,7 @@ static ssize_t take(struct gather *g, size_t max)
 	return got;
 }
 
-/* Until the buffer is full, or nothing is left. -1: a file could not be read. */
+/* Until the buffer is full, or no piece is left. Return: -1: a file could not be read. */
 static int collect(struct gather *g, size_t max)
 {
 	ssize_t got;
@@ -111,7 +110,7 @@ static void advance(struct msghdr *m, size_t n)
 	}
 }
 
-/* 0: all that was collected is sent; -1 and errno */
+/* Return: 0: everything collected was sent; -1 and errno */
 static int send_collected(int fd, struct gather *g, int flags, size_t *sent)
 {
 	struct msghdr m = { .msg_iov = g->to, .msg_iovlen = g->count };
@@ -126,7 +125,7 @@ static int send_collected(int fd, struct gather *g, int flags, size_t *sent)
 	return 0;
 }
 
-/* What was read before a file cannot be is sent; then that is found out again. */
+/* Data read before an error are sent first; then the read fails again. */
 static ssize_t send_stream(int fd, struct gather *g, int flags)
 {
 	size_t sent = 0;
@@ -163,7 +162,7 @@ ssize_t exs_send_gathered(int fd, struct exs_sqe_iovec *iov, size_t n, int flags
 	int type, err;
 
 	*all = false;
-	if (flags & MSG_ZEROCOPY) {	/* the buffer goes */
+	if (flags & MSG_ZEROCOPY) {	/* frees the buffer */
 		errno = EINVAL;
 		return -1;
 	}

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: MIT
 /*
- * Readers count themselves in the slot, which is never freed, before they load
- * the slot's mapping. A mapping that is taken out of its slot is unmapped when
- * a count of zero was seen after that: whoever comes later finds the new one.
- * The last reader to leave looks whether anything waits for it.
+* A reader increments a counter in the slot, which is never freed, before it loads the
+ * slot's mapping. A mapping that was removed from its slot is unmapped when the counter is
+ * zero afterwards: later readers find the new mapping. The last reader to leave unmaps
+ * waiting mappings.
  *
- * A reader that blocks gives up its pin first: a mapping keeps a queue's file
- * alive.
+ * A reader drops its pin before it blocks, because a mapping keeps the queue's file alive.
  */
 #include <errno.h>
 #include <pthread.h>
@@ -68,7 +67,7 @@ static void map_free(struct exs_map *map)
 	free(map);
 }
 
-/* A fork() before it is unmapped would leave it to the child, which knows nothing of it. */
+/* A child that is forked before the unmap must not inherit the mapping. */
 static void not_for_children(struct exs_map *map)
 {
 	madvise((void *)map->view.ring, map->ring_len, MADV_DONTFORK);
@@ -76,8 +75,8 @@ static void not_for_children(struct exs_map *map)
 }
 
 /*
- * To unmap what is unused. The last mapping of a queue takes its operations along, which
- * may take time: not under lock.
+* Unmap unused mappings. The last mapping of a queue cancels its operations, which may take
+ * time: not under lock.
  */
 static void unlock(void)
 {
@@ -128,8 +127,8 @@ static void retire(struct exs_slot *slot)
 }
 
 /*
- * A child has one thread and so no readers but itself. It does not keep its
- * parent's mappings: a child that closes its descriptors must not hold queues.
+* A child has one thread, so it has no other readers. It drops its parent's mappings: a
+ * child that closes its descriptors must not hold queues.
  */
 static void forked_slot(struct exs_slot *slot)
 {
@@ -174,7 +173,7 @@ static bool map_current(const struct exs_map *map)
 	return ring_epoch(map) == __atomic_load_n(&map->epoch, __ATOMIC_RELAXED);
 }
 
-/* Which part of the file the ring is stands in its first page. */
+/* The first page of the ring has its size. */
 static int ring_length(int fd, size_t *len)
 {
 	const struct exs_ring *ring;
@@ -224,8 +223,8 @@ static bool map_matches(const struct exs_map *map)
 }
 
 /*
- * Another thread may be changing what @fd is, also between the two mappings:
- * NULL and EAGAIN if it was not @id before and after.
+* Another thread may replace @fd at any time, also between the two mappings. Return: NULL
+ * and EAGAIN if it was not queue @id before and after.
  */
 static struct exs_map *map_new(int fd, uint64_t id)
 {
@@ -238,7 +237,7 @@ static struct exs_map *map_new(int fd, uint64_t id)
 		return NULL;
 	mapped = !ring_length(fd, &map->ring_len) && !map_ring(fd, map);
 	err = mapped ? EAGAIN : errno;
-	/* mmap(2)'s word for RLIMIT_MEMLOCK under mlockall(2). */
+	/* mmap(2) returns this for RLIMIT_MEMLOCK after mlockall(2). */
 	if (!mapped && err == EAGAIN)
 		err = ENOMEM;
 	if (exs_get_attr(fd, EXS_ATTR_ID, &now) || (uint64_t)now != id)
@@ -254,9 +253,9 @@ static struct exs_map *map_new(int fd, uint64_t id)
 }
 
 /*
- * Under lock. The epoch is read before the kernel is asked: a change that the
- * answer does not cover makes the next look find the mapping stale again.
- * Return: 0: look again; -1 and errno: @fd is no queue.
+* Under lock. The epoch is read before the kernel is asked: if there is a change after the
+ * answer, the next lookup asks again. Return: 0: look up again; -1 and errno: @fd is not a
+ * queue.
  */
 static int refresh(int fd)
 {
@@ -285,12 +284,17 @@ static int refresh(int fd)
 	return 0;
 }
 
+static void lock_slots(void)
+{
+	pthread_once(&once, map_init);
+	pthread_mutex_lock(&lock);
+}
+
 static int refresh_locked(int fd)
 {
 	int ret;
 
-	pthread_once(&once, map_init);
-	pthread_mutex_lock(&lock);
+	lock_slots();
 	ret = refresh(fd);
 	unlock();
 	return ret;
@@ -324,24 +328,24 @@ void exs_map_unpin(const struct exs_pin *pin)
 	if (__atomic_sub_fetch(&slot->users, 1, __ATOMIC_SEQ_CST) ||
 	    !__atomic_load_n(&slot->retired, __ATOMIC_SEQ_CST))
 		return;
-	pthread_mutex_lock(&lock);
+	lock_slots();
 	reap(slot);
 	unlock();
 }
 
-/* Unless what @fd is now has a mapping already. */
+/* Forget the mapping of @fd; without @all only if it is stale. */
 static void forget(int fd, bool all)
 {
 	struct exs_slot *slot;
 
-	pthread_mutex_lock(&lock);
+	lock_slots();
 	slot = find_slot(fd);
 	if (slot && slot->map && (all || !map_current(slot->map)))
 		retire(slot);
 	unlock();
 }
 
-/* Between the two another thread may have looked at the queue, and mapped it again. */
+/* Meanwhile another thread may have mapped the queue again. */
 int exs_map_close(int fd)
 {
 	int ret;
@@ -366,7 +370,7 @@ void exs_map_sweep(void)
 {
 	int i, j, saved = errno;
 
-	pthread_mutex_lock(&lock);
+	lock_slots();
 	for (i = 0; i < CHUNKS; i++)
 		for (j = 0; chunks[i] && j < CHUNK_SLOTS; j++)
 			sweep_slot(&chunks[i][j], i * CHUNK_SLOTS + j);

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: MIT
 /*
- * Queues and regions are made by an ioctl of the module. A descriptor for that is opened
- * each time: the number of one that is kept, or of a queue that the program has, may be
- * another file's by the time of the ioctl. In a container the device may be missing: then
- * any socket will do.
+* An ioctl of the module creates queues and regions. The device is opened each time: the
+ * program may have closed a descriptor that the library keeps, and reused its number. In a
+ * container the device may be missing: then the library uses a socket.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -40,7 +39,7 @@ int exs_module_ioctl(unsigned long request, void *arg)
 {
 	int ret, state;
 
-	/* open(2) and close(2) are cancellation points, and what was made would be nobody's. */
+	/* open(2) and close(2) are cancellation points, and the new descriptor would be lost. */
 	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
 	ret = ask_module(request, arg);
 	pthread_setcancelstate(state, NULL);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 /*
- * exs_sendmsg(), exs_recvmsg(): the program's vector in the kernel's terms, or,
- * without a queue, in those of sendmsg(2) and recvmsg(2). The structure itself is
- * needed again when the event is taken (ring.c), the vector is not.
+* exs_sendmsg(), exs_recvmsg(): convert the program's vector for the kernel, or, without a
+ * queue, for sendmsg(2) and recvmsg(2). The structure is needed again when the event is
+ * taken (ring.c), the vector is not.
  */
 #include <errno.h>
 #include <pthread.h>
@@ -11,7 +11,7 @@
 
 #include "lib.h"
 
-/* So many pieces need no memory from the heap. */
+/* Up to this number, pieces need no memory from the heap. */
 #define FEW	8
 
 static int fail(int err)
@@ -75,7 +75,7 @@ static int submit(exs_qhandle_t q, struct exs_sqe *sqe, const exs_msghdr_t *msg,
 	return exs_submit_op(q, sqe);
 }
 
-/* Connected sockets ignore it, as ever; those of datagrams would not. */
+/* Connected stream sockets ignore msg_name, but datagram sockets would use it. */
 static bool has_destination(const struct exs_sqe *sqe, const exs_msghdr_t *msg)
 {
 	return sqe->opcode == EXS_OP_SENDMSG && msg->msg_name &&

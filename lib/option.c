@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 /*
- * Socket options, by their own calls and by exs_fcntl(). The ES-API's SO_ASYNC_*
- * belong to SOL_SOCKET, of which the kernel gives a family nothing: they travel at
- * the family's own level. Ordinary sockets have them in this library only.
+* Socket options, with their own calls and with exs_fcntl(). The ES-API's SO_ASYNC_* belong
+ * to SOL_SOCKET, but the kernel passes no options of this level to a family: the library
+ * uses the family's own level. For ordinary sockets, only this library knows them.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -33,6 +33,15 @@ static int exs_name(int level, int name)
 	}
 }
 
+/* The kernel keeps them, also if the socket fell back to TCP. */
+static bool has_timeouts(int fd)
+{
+	int why;
+	socklen_t len = sizeof(why);
+
+	return exs_is_native(fd) || !getsockopt(fd, SOL_EXS, EXS_SO_FELL_BACK, &why, &len);
+}
+
 static int set_timeout(int fd, int option, const void *value, socklen_t len)
 {
 	struct exs_opt_timeout opt = { 0 };
@@ -52,7 +61,7 @@ static int set_timeout(int fd, int option, const void *value, socklen_t len)
 	}
 	opt.ns = t.exs_time.tv_sec * NSEC_PER_SEC + t.exs_time.tv_usec * 1000LL;
 	opt.flags = t.exs_flags;
-	if (!exs_is_native(fd))
+	if (!has_timeouts(fd))
 		return exs_timeout_set(fd, option, &opt);
 	return setsockopt(fd, SOL_EXS, option, &opt, sizeof(opt));
 }
@@ -69,8 +78,8 @@ static int get_timeout(int fd, int option, void *value, socklen_t *len)
 		errno = EINVAL;
 		return -1;
 	}
-	if (exs_is_native(fd) ? getsockopt(fd, SOL_EXS, option, &opt, &size) :
-				exs_timeout_get(fd, option, &opt))
+	if (has_timeouts(fd) ? getsockopt(fd, SOL_EXS, option, &opt, &size) :
+			       exs_timeout_get(fd, option, &opt))
 		return -1;
 	t.exs_time.tv_sec = opt.ns / NSEC_PER_SEC;
 	t.exs_time.tv_usec = opt.ns % NSEC_PER_SEC / 1000;
@@ -93,7 +102,7 @@ static int set_ordered(int fd, const void *value, socklen_t len)
 	return -1;
 }
 
-/* One that is there always: of the same size. */
+/* An option that always exists, and has the same size. */
 static int get_ordered(int fd, void *value, socklen_t *len)
 {
 	int ret;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-/* Calls that are the ordinary ones under another name. */
+/* Other names of ordinary calls. */
 #include <errno.h>
 
 #include "lib.h"

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 /*
- * The kernel says that somebody is ready, and writes nothing: the process that
- * dequeues the event may be another one, and time passes until it does. Who is
- * ready is asked then, by a poll(2) that does not wait.
+* The kernel reports that a descriptor is ready, but does not write revents: another
+ * process may dequeue the event, and later. So the thread that dequeues it calls poll(2)
+ * without waiting.
  */
 #include <errno.h>
 #include <pthread.h>
@@ -20,7 +20,7 @@ void exs_poll_finish(const exs_event_t *ev)
 	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
 	while ((n = poll(p->exs_evt_fds, p->exs_evt_nfds, 0)) < 0 && errno == EINTR)
 		;
-	/* RLIMIT_NOFILE was lowered, or there is no memory: nobody knows. */
+	/* RLIMIT_NOFILE was lowered, or there is no memory: the result is unknown. */
 	for (i = 0; n < 0 && i < p->exs_evt_nfds; i++)
 		p->exs_evt_fds[i].revents = 0;
 	pthread_setcancelstate(state, NULL);

@@ -35,7 +35,7 @@ int exs_set_attr(int fd, unsigned int attr, int64_t value)
 	return -1;
 }
 
-/* After an exec nobody has its events' addresses any more; fcntl(2) passes it on. */
+/* After an exec the addresses in events are invalid; fcntl(2) can still pass it on. */
 exs_qhandle_t exs_qcreate(int depth)
 {
 	struct exs_ioc_qcreate c = {
@@ -49,7 +49,7 @@ exs_qhandle_t exs_qcreate(int depth)
 		errno = EINVAL;
 		return EXS_QHANDLE_INVALID;
 	}
-	/* Mappings of queues that were only close()d still hold them. */
+	/* Mappings still hold queues that were closed with close(2). */
 	exs_map_sweep();
 	q = exs_module_ioctl(EXS_IOC_QCREATE, &c);
 	return q < 0 ? EXS_QHANDLE_INVALID : q;
@@ -68,7 +68,7 @@ int exs_qdelete(exs_qhandle_t queue)
 	return ret;
 }
 
-/* The program's numbers are not the kernel's. 0: there is no such attribute. */
+/* The kernel's number of an attribute; 0: no such attribute. */
 static unsigned int kernel_attr(int attr)
 {
 	switch (attr) {

@@ -9,7 +9,7 @@ static unsigned int region_flags(int flags)
 {
 	if (!(flags & (EXS_ACCESS_READ | EXS_ACCESS_WRITE)))
 		flags |= EXS_ACCESS_READ | EXS_ACCESS_WRITE;
-	/* After an exec the memory is gone, and the pins would stay. */
+	/* After an exec the memory is gone, but would stay pinned. */
 	return (flags & EXS_ACCESS_READ ? EXS_MREG_READ : 0) |
 	       (flags & EXS_ACCESS_WRITE ? EXS_MREG_WRITE : 0) |
 	       EXS_MREG_CLOEXEC;

@@ -8,7 +8,7 @@ static uint64_t load(const void *p, int order)
 	return __atomic_load_n((const uint64_t *)p, order);
 }
 
-/* Entries from head on. A head that another thread moved since is no error. */
+/* The number of entries from head on. Another thread may have moved the head meanwhile. */
 static long ring_avail(const struct exs_ring_view *v, uint64_t *head)
 {
 	for (;;) {
@@ -23,7 +23,7 @@ static long ring_avail(const struct exs_ring_view *v, uint64_t *head)
 	}
 }
 
-/* The kernel may be writing over it, so the words are read one by one. */
+/* The kernel may overwrite the entry meanwhile, so read word by word. */
 static void read_entry(const struct exs_ring_view *v, uint64_t pos,
 		       struct exs_cqe *cqe)
 {
@@ -54,7 +54,7 @@ static void fill_msg(exs_event_t *ev, const struct exs_cqe *cqe)
 	ev->exs_evt_union.exs_evt_xfermsg.exs_evt_msg = exs_arg_addr(cqe);
 }
 
-/* After an error the kernel says only what was sent for certain. */
+/* After an error the kernel reports only bytes that were certainly sent. */
 static void fill_file(exs_event_t *ev, const struct exs_cqe *cqe)
 {
 	exs_evt_xferfile_t *x = &ev->exs_evt_union.exs_evt_xferfile;
@@ -104,7 +104,7 @@ static void fill_event(exs_event_t *ev, const struct exs_cqe *cqe)
 		ev->exs_evt_union.exs_evt_xfer.exs_evt_length = cqe->length;
 }
 
-/* Up to the first token above @may; *@tokens: how many there are among all @n. */
+/* Up to the first token above @may; *@tokens: the number of tokens among all @n. */
 static unsigned long copy_entries(const struct exs_ring_view *v, uint64_t head,
 				  unsigned long n, exs_event_t *vec,
 				  unsigned long may, unsigned long *tokens)
@@ -125,8 +125,7 @@ static unsigned long copy_entries(const struct exs_ring_view *v, uint64_t head,
 }
 
 /*
- * What goes into the program's own structures, now that the events are ours
- * for certain.
+* Write to the program's structures, now that the events certainly belong to us.
  */
 static void deliver(const exs_event_t *vec, unsigned long n)
 {
@@ -161,7 +160,7 @@ long exs_ring_take(const struct exs_ring_view *v, exs_event_t *vec,
 		n = copy_entries(v, head, n, vec, may, tokens);
 		if (n < min)
 			n = 0;
-		/* Also with n == 0: the head tells whether @tokens is true. */
+		/* Even with n == 0: the head shows whether @tokens is valid. */
 		if (__atomic_compare_exchange_n((uint64_t *)&v->head->head,
 						&head, head + n,
 						false, __ATOMIC_ACQ_REL,

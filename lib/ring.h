@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The consumer's side of a completion ring. Any number of threads and
- * processes may take from one ring at once; nobody ever waits for another.
+* The consumer's side of a completion ring. Any number of threads and processes may take
+ * entries at the same time; none waits for another.
  *
  *	kernel				consumer
  *	------				--------
@@ -11,10 +11,10 @@
  *	read head (acquire) (B)		head += n if unchanged (release) (B)
  *	reuse those entries
  *
- * (A) makes the entry visible before the tail that covers it. (B) makes the
- * copies happen before the kernel may write over them. Another consumer that
- * was faster has moved the head: what was copied may be torn and is thrown
- * away. The head never goes back, 64 bits never wrap: there is no ABA.
+* (A) makes the entry visible before the tail that includes it. (B) makes the copies happen
+ * before the kernel may overwrite the entries. If another consumer was faster, the head has
+ * moved: the copies may be torn and are discarded. The head never goes back, and 64 bits
+ * never wrap, so there is no ABA problem.
  */
 #ifndef LIBEXS_RING_H
 #define LIBEXS_RING_H
@@ -30,17 +30,16 @@ struct exs_ring_view {
 };
 
 /*
- * Take at most @max entries, in order, up to the first that carries one token more
- * than @may, none if those are fewer than @min, and write their results to the
- * program's structures. *@tokens: how many there are among the first @max, those
- * that were not taken for it too.
- * Return: how many were taken; -1: the head is nonsense (somebody wrote on it).
+* Take at most @max entries, in order, with at most @may tokens; take none if these are
+ * fewer than @min. Write their results to the program's structures. *@tokens: the number of
+ * tokens among the first @max entries, including entries that were not taken. Return: the
+ * number of entries taken; -1: the head is invalid (the program has overwritten it).
  */
 EXS_HIDDEN long exs_ring_take(const struct exs_ring_view *v, exs_event_t *vec,
 			      unsigned long min, unsigned long max,
 			      unsigned long may, unsigned long *tokens);
 
-/* How many are there; -1 as above. */
+/* The number of entries; -1 as above. */
 EXS_HIDDEN long exs_ring_count(const struct exs_ring_view *v);
 
 #endif

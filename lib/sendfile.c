@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: MIT
 /*
- * exs_sendfile(), and exs_sendmsg() of pieces of files: both are a vector in the
- * kernel's terms, in which files stand between memory.
+* exs_sendfile(), and exs_sendmsg() of pieces of files: both convert to a vector of memory
+ * and files for the kernel.
  *
- * With EXS_SHUT_WR shutdown(2) follows the submission at once: the end of the
- * stream goes after all that was submitted. What a security module would say of it
- * is found out before, by a shutdown(2) that means nothing. An ordinary socket would
- * not send any more what the kernel still has, so there the operation shuts it down
- * when all of it was sent. Without a queue it
- * follows only if nothing is left to be sent: what was must not look like the whole.
+ * With EXS_SHUT_WR, shutdown(2) follows the submission at once; the end of the stream is sent
+ * after all submitted data. Before the submission, a shutdown(2) without effect asks the
+ * security modules. An ordinary socket would not send the data that the kernel still has, so
+ * there the operation shuts it down when everything was sent. Without a queue, shutdown(2)
+ * follows only if everything was sent: a part must not look like the whole.
  */
 #include <errno.h>
 #include <pthread.h>
@@ -16,7 +15,7 @@
 
 #include "lib.h"
 
-/* So many pieces need no memory from the heap. */
+/* Up to this number, pieces need no memory from the heap. */
 #define FEW	8
 
 static int fail(int err)
@@ -49,7 +48,7 @@ static int memory_pieces(struct exs_sqe_iovec *to, const exs_iovec_t *from, size
 	return 0;
 }
 
-/* @all: whether nothing is left that another call would have to send */
+/* @all: whether everything was sent */
 static int submit(exs_qhandle_t q, struct exs_sqe *sqe, struct exs_sqe_msg *m,
 		  struct exs_sqe_iovec *iov, bool *all)
 {
@@ -144,7 +143,7 @@ static int check(const exs_xferfile_t *x)
 	return check_pieces(x->xf_trailer, x->xf_trailerlen);
 }
 
-/* No direction has that number, which is found out after everything else. */
+/* No direction has this number; the kernel checks it last. */
 static int may_shutdown(int fd)
 {
 	return shutdown(fd, -1) && errno == EINVAL ? 0 : -1;
@@ -174,7 +173,7 @@ int exs_sendfile(int fd, exs_xferfile_t *x, int flags, exs_qhandle_t queue,
 		sqe.flags = 0;
 		return start(queue, &sqe, x, EXS_SQE_MSG_SHUT_WR, &all);
 	}
-	/* That it fails means that the connection has ended. */
+	/* If it fails, the connection has ended. */
 	if (all && shut)
 		shutdown(fd, SHUT_WR);
 	return ret;

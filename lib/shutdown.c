@@ -1,14 +1,12 @@
 // SPDX-License-Identifier: MIT
 /*
- * The operation waits until the end of the stream has been delivered; what sends
- * that end is the real shutdown(2), called next, so that security modules see it.
- * If that fails, the operation is withdrawn. It is not if the connection has
- * ended meanwhile, or another thread was quicker: then the event says what became
- * of it.
+* The operation waits until the end of the stream has been delivered. The real shutdown(2),
+ * which is called next, sends this end, so that security modules see it. If it fails, the
+ * operation is withdrawn, unless the connection has ended meanwhile, or another thread was
+ * faster: then the event has the result.
  *
- * On an ordinary socket the end comes after sends that the kernel still has, so the
- * operation itself sends it. Security modules are asked by a shutdown(2) that, but
- * for them, has no effect.
+ * On an ordinary socket the end must follow sends that the kernel still has, so the operation
+ * itself shuts it down. A shutdown(2) without effect asks the security modules.
  */
 #include <errno.h>
 #include <sys/ioctl.h>
@@ -31,7 +29,7 @@ static int withdraw(int fd, exs_qhandle_t q, exs_ahandle_t handle)
 	return -1;
 }
 
-/* EINVAL comes after security modules have had their say. */
+/* EINVAL means that the security modules allow it. */
 static int shutdown_allowed(int fd)
 {
 	return !shutdown(fd, -1) || errno == EINVAL ? 0 : -1;

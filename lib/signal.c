@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 /*
- * A signal for each event: the kernel's own machinery of O_ASYNC, F_SETOWN and
- * F_SETSIG, which a queue's descriptor has like any other.
+* A signal for each event: a queue's descriptor supports the kernel's O_ASYNC, F_SETOWN and
+ * F_SETSIG, like other descriptors.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -10,7 +10,7 @@
 
 #include "lib.h"
 
-/* O_ASYNC says what a queue would, of any descriptor. */
+/* Any descriptor may have O_ASYNC, so check that it is a queue. */
 static int queue_flags(int q)
 {
 	int64_t id;
@@ -34,8 +34,8 @@ static bool is_wrong(const exs_signal_t *s)
 }
 
 /*
- * Off in between: whoever had the signal before must not get the new number,
- * and si_fd is to be the descriptor that is named now.
+* Switch it off in between: the previous owner must not get the new signal, and si_fd must
+ * be the present descriptor.
  */
 int exs_set_signal(int q, const exs_signal_t *s)
 {

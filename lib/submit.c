@@ -5,10 +5,10 @@
 
 #include "lib.h"
 
-/* Handed over without asking for memory. */
+/* Submitted without allocating memory. */
 #define FEW	16
 
-/* How many were started, or -1 and errno: none. */
+/* Return: the number of operations started; -1 and errno: none. */
 static int submit(exs_qhandle_t q, struct exs_sqe *sqes, int count)
 {
 	struct exs_ioc_submit s = {
@@ -83,12 +83,12 @@ static int make_sqe(const exs_op_t *op, struct exs_sqe *sqe)
 	case EXS_EVT_CLOSE:
 		return close_sqe(op);
 	default:
-		/* Also those that need another call, or describe more than this. */
+		/* Also operations that need a call or a structure of their own. */
 		return fail(EINVAL);
 	}
 }
 
-/* As many as are in order. */
+/* Convert operations up to the first invalid one. */
 static int submit_piece(exs_qhandle_t q, const exs_op_t *ops, int count,
 			struct exs_sqe *sqes)
 {
@@ -99,7 +99,7 @@ static int submit_piece(exs_qhandle_t q, const exs_op_t *ops, int count,
 	return n ? submit(q, sqes, n) : -1;
 }
 
-/* What was not started is tried again, first of the next piece: it says why. */
+/* The first operation that was not started is tried again, for its error. */
 static int submit_all(exs_qhandle_t q, const exs_op_t *ops, int count,
 		      struct exs_sqe *sqes, int room)
 {

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: MIT
 /*
- * SO_ASYNC_SEND_TIMEOUT and SO_ASYNC_RECV_TIMEOUT of ordinary sockets: the kernel
- * has no place for them, so they are kept here, and every operation carries them.
+* SO_ASYNC_SEND_TIMEOUT and SO_ASYNC_RECV_TIMEOUT of ordinary sockets. The kernel cannot
+ * store them, so the library does, and passes them with every operation.
  *
- * They are kept by descriptor. As that may be closed, and another socket get its
- * number, without this library hearing of it, the socket's cookie goes with them,
- * which no other socket has.
+ * They are stored by descriptor. The program may close it, and another socket may get its
+ * number, so the unique cookie of the socket is stored, too.
  */
 #include <errno.h>
 #include <pthread.h>
@@ -105,7 +104,7 @@ int exs_timeout_set(int fd, int option, const struct exs_opt_timeout *opt)
 	return ret;
 }
 
-/* As of the last socket that had the number: is it still the same? */
+/* The timeouts of the last socket with this number; the caller checks that it is the same. */
 static void look_up(int fd, struct timeouts *t)
 {
 	struct timeouts *found;
@@ -135,7 +134,7 @@ int exs_timeout_get(int fd, int option, struct exs_opt_timeout *opt)
 	return 0;
 }
 
-/* 0: of the send timeout, 1: of that of receives, -1: has none. */
+/* 0: the send timeout, 1: the receive timeout, -1: neither. */
 static int which_of(uint32_t opcode)
 {
 	switch (opcode) {

@@ -3,7 +3,7 @@
 
 #include "lib.h"
 
-/* What an int can say; a plain call transfers no more at once either. */
+/* The limit of an int; a plain call does not transfer more either. */
 #define PLAIN_MAX	0x7ffff000UL
 
 static size_t plain_len(size_t len)

@@ -2,9 +2,9 @@
 /*
  * Extended Sockets (ES-API) over the kernel's AF_EXS: link with -lexs.
  *
- * The calls start an operation and return 0; success or failure arrives as
- * exactly one event in the queue that the call named. A call that fails (-1
- * and errno) yields no event. See exs(7).
+* A call starts an operation and returns 0; exactly one event in its queue
+ * reports success or failure. If the call fails (-1 and errno), there is no
+ * event. See exs(7).
  */
 #ifndef _SYS_EXS_H
 #define _SYS_EXS_H
@@ -27,54 +27,54 @@ extern "C" {
 #define AF_EXS		(exs_family())
 #define PF_EXS		AF_EXS
 
-/* Queues and regions are file descriptors; a handle is the program's own. */
+/* Queues and regions are file descriptors; exs_ahandle_t is any number of the program. */
 typedef int		exs_qhandle_t;
 typedef int		exs_mhandle_t;
 typedef uint64_t	exs_ahandle_t;
 
-#define EXS_QHANDLE_INVALID		(-1)	/* as queue: the plain call */
+#define EXS_QHANDLE_INVALID		(-1)	/* as queue: synchronous */
 #define EXS_MHANDLE_INVALID		(-1)
-#define EXS_MHANDLE_UNREGISTERED	(-2)	/* no region, yet asynchronous */
+#define EXS_MHANDLE_UNREGISTERED	(-2)	/* memory without a region */
 
-/* exs_mregister(): what operations may do; 0 is both. */
+/* exs_mregister(): what operations may do; 0 means both. */
 #define EXS_ACCESS_READ		0x1	/* exs_send() from it */
 #define EXS_ACCESS_WRITE	0x2	/* exs_recv() into it */
-#define EXS_MRF_SHARED		0x4	/* no effect: regions always are */
+#define EXS_MRF_SHARED		0x4	/* no effect: regions always are shared */
 
-/* exs_qmodify(), exs_qstatus(): the value is an int, but for SIGNAL. */
+/* exs_qmodify(), exs_qstatus(): the value is an int, except for SIGNAL. */
 #define EXS_QATTR_DEPTH		1
-#define EXS_QATTR_EVENTS	2	/* status only: events unread */
+#define EXS_QATTR_EVENTS	2	/* status only: unread events */
 #define EXS_QATTR_EVENTFD	3
 #define EXS_QATTR_SIGNAL	4	/* exs_signal_t               */
 #define EXS_QATTR_WAIT		5	/* EXS_WAIT_*                 */
 
 /* How exs_qdequeue() waits. */
 #define EXS_WAIT_NOTIFY		0	/* sleeps                              */
-#define EXS_WAIT_BUSY_POLL	1	/* looks all the time                  */
-#define EXS_WAIT_ADAPTIVE	2	/* looks for a short time, then sleeps */
+#define EXS_WAIT_BUSY_POLL	1	/* polls all the time                  */
+#define EXS_WAIT_ADAPTIVE	2	/* polls for a short time, then sleeps */
 
 #define EXS_SIG_DISABLE		0
 #define EXS_SIG_ENABLE		1
 
-/* EXS_QATTR_SIGNAL: the process that sets it is sent a signal for each event. */
+/* EXS_QATTR_SIGNAL: the process that sets it gets a signal for each event. */
 typedef struct exs_signal {
 	int		exs_sig_mode;	/* EXS_SIG_ENABLE, EXS_SIG_DISABLE */
 	int		exs_sig_number;	/* SIGIO, SIGRTMIN + 1, ...        */
 } exs_signal_t;
 
-/* Options of AF_EXS sockets, all of them an int: see exs-options(7). */
+/* Options of AF_EXS sockets; the values are an int: see exs-options(7). */
 #define SOL_EXS		0x4558
 #define EXS_SO_EAGER_MAX	1	/* largest message sent with its header     */
 #define EXS_SO_RING		2	/* bytes of the receive ring; 0: none       */
-#define EXS_SO_ADVERTS		3	/* most receives offered to the peer at once */
+#define EXS_SO_ADVERTS		3	/* receives offered to the peer at once     */
 #define EXS_SO_CPU		4	/* where completions are processed; -1: any  */
-#define EXS_SO_INLINE_MAX	5	/* most bytes that a work request takes along */
+#define EXS_SO_INLINE_MAX	5	/* largest data inside a work request       */
 #define EXS_SO_BUSY_POLL	6	/* microseconds of polling before a call sleeps */
 
 /* Level SOL_SOCKET, by exs_setsockopt() and exs_getsockopt() */
 #define SO_ASYNC_RECV_ORDERED	0x4510	/* int: always 1                            */
 #define SO_ASYNC_SEND_TIMEOUT	0x4511	/* exs_timeout_t, or a struct timeval:      */
-#define SO_ASYNC_RECV_TIMEOUT	0x4512	/* when an operation is to say it takes long */
+#define SO_ASYNC_RECV_TIMEOUT	0x4512	/* report an operation that takes long      */
 
 typedef struct exs_timeout {
 	struct timeval	exs_time;	/* 0: never                          */
@@ -82,18 +82,18 @@ typedef struct exs_timeout {
 } exs_timeout_t;
 #define EXS_TIMEOUT_ONCE	1
 
-/* exs_fcntl(): exs_fcntl(fd, EXS_F_SET(EXS_SO_CPU), 1), and with an int * to get */
+/* exs_fcntl(fd, EXS_F_SET(EXS_SO_CPU), 1); EXS_F_GET() takes an int * */
 #define EXS_F_GET(option)	(0x45580000 + (option))
 #define EXS_F_SET(option)	(0x45590000 + (option))
 
-/* exs_shutdown(): what can be asynchronous; SHUT_RDWR is, too. exs_sendfile(): flag */
+/* exs_shutdown(): how, or SHUT_RDWR; exs_sendfile(): flag */
 #define EXS_SHUT_WR		SHUT_WR
 
-/* exs_cancel(): which operations; 0: all of the queue's */
+/* exs_cancel(): which operations; 0: all of the queue */
 #define EXS_CAF_FILDES		0x1	/* of this socket    */
 #define EXS_CAF_AHANDLE		0x2	/* with this handle  */
 
-/* exs_qdequeue(): room for as many events is plenty; it is no limit */
+/* exs_qdequeue(): a sensible number of events for one call, but not a limit */
 #define EXS_EVTVEC_MAX		256
 
 /* exs_evt_type */
@@ -107,37 +107,37 @@ typedef struct exs_timeout {
 #define EXS_EVT_RECVMSG		8
 #define EXS_EVT_SENDFILE	9
 #define EXS_EVT_POLL		10
-#define EXS_EVT_SENDTIMEOUT	11	/* the operation takes long, and goes on */
+#define EXS_EVT_SENDTIMEOUT	11	/* the operation takes long, and continues */
 #define EXS_EVT_RECVTIMEOUT	12
 
-/* exs_accept(): the peer's address goes here before the event is given out. */
+/* exs_accept(): exs_qdequeue() writes the peer's address here. */
 typedef struct exs_acceptaddr {
 	struct sockaddr	*exs_addr;	/* or NULL                           */
 	socklen_t	exs_addrlen;	/* in: room at exs_addr, out: length */
 } exs_acceptaddr_t;
 
 typedef struct exs_evt_accept {
-	exs_acceptaddr_t *exs_evt_addr;	/* as it was given to exs_accept()   */
+	exs_acceptaddr_t *exs_evt_addr;	/* the argument of exs_accept()      */
 	int		exs_evt_newfd;	/* the connection; -1 after an error */
 } exs_evt_accept_t;
 
-/* exs_poll(): revents may have what poll(2) says beyond these. */
+/* exs_poll(): revents may have other bits of poll(2), too. */
 #define EXS_POLLIN		POLLIN
 #define EXS_POLLOUT		POLLOUT
 
 typedef struct pollfd exs_pollfd_t;
 
 typedef struct exs_evt_poll {
-	exs_pollfd_t	*exs_evt_fds;	/* as they were given to exs_poll()  */
-	int		exs_evt_nfds;	/* how many they are                 */
-	int		exs_evt_ready;	/* how many of them were ready       */
+	exs_pollfd_t	*exs_evt_fds;	/* the argument of exs_poll()        */
+	int		exs_evt_nfds;	/* the number of descriptors         */
+	int		exs_evt_ready;	/* the number of ready ones          */
 } exs_evt_poll_t;
 
 typedef struct exs_evt_xfer {
 	size_t		exs_evt_length;	/* bytes transferred */
 } exs_evt_xfer_t;
 
-/* exs_sendmsg(), exs_recvmsg(): struct iovec and struct msghdr, and regions. */
+/* exs_sendmsg(), exs_recvmsg(): like struct iovec and struct msghdr, with regions. */
 typedef struct exs_iovec {
 	void		*iov_base;
 	size_t		iov_len;
@@ -172,30 +172,30 @@ typedef struct exs_msghdr {
 
 typedef struct exs_evt_xfermsg {
 	size_t		exs_evt_length;	/* bytes transferred                 */
-	exs_msghdr_t	*exs_evt_msg;	/* as the call was given it          */
+	exs_msghdr_t	*exs_evt_msg;	/* the argument of the call          */
 } exs_evt_xfermsg_t;
 
 /* exs_sendfile(): memory, part of a file, memory. */
 typedef struct exs_xferfile {
 	exs_iovec_t	*xf_header;	/* or NULL                           */
-	size_t		xf_headerlen;	/* how many pieces it has            */
+	size_t		xf_headerlen;	/* number of pieces                  */
 	exs_fdvec_t	xf_file;
 	exs_iovec_t	*xf_trailer;
 	size_t		xf_trailerlen;
 } exs_xferfile_t;
 
 typedef struct exs_evt_xferfile {
-	size_t		exs_evt_length;	/* bytes transferred: the sum of     */
-	size_t		exs_evt_header;	/* those of the header,              */
-	size_t		exs_evt_file;	/* of the file                       */
-	size_t		exs_evt_trailer; /* and of the trailer               */
-	exs_xferfile_t	*exs_evt_xfile;	/* as the call was given it          */
+	size_t		exs_evt_length;	/* bytes transferred: the sum        */
+	size_t		exs_evt_header;	/* of the header,                    */
+	size_t		exs_evt_file;	/* the file                          */
+	size_t		exs_evt_trailer; /* and the trailer                  */
+	exs_xferfile_t	*exs_evt_xfile;	/* the argument of the call          */
 } exs_evt_xferfile_t;
 
 typedef struct exs_event {
 	int		exs_evt_type;	/* EXS_EVT_*                         */
-	int		exs_evt_socket;	/* as the call named it              */
-	int		exs_evt_errno;	/* 0, or why the operation failed    */
+	int		exs_evt_socket;	/* the descriptor in the call        */
+	int		exs_evt_errno;	/* 0, or the error of the operation  */
 	int		exs_evt_flags;	/* MSG_TRUNC, MSG_EOR                */
 	exs_ahandle_t	exs_evt_ahandle;
 	union {
@@ -208,11 +208,11 @@ typedef struct exs_event {
 	} exs_evt_union;
 } exs_event_t;
 
-/* exs_submit(): one operation. Members that it does not use are 0. */
+/* exs_submit(): one operation. Unused members are 0. */
 typedef struct exs_op {
 	int		exs_op_type;	/* EXS_EVT_SEND, RECV, ACCEPT, CLOSE   */
 	int		exs_op_fd;
-	int		exs_op_flags;	/* as the call's                       */
+	int		exs_op_flags;	/* as for the call                     */
 	exs_mhandle_t	exs_op_region;
 	void		*exs_op_buf;	/* ACCEPT: exs_acceptaddr_t * or NULL  */
 	size_t		exs_op_len;
