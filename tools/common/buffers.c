@@ -10,7 +10,7 @@
 #include "parse.h"
 #include "say.h"
 
-/* Requests that are not for a buffer have room in the queue too. */
+/* Room in the queue for requests without a buffer. */
 #define QUEUE_SPARE	4
 
 #define LARGE		((size_t)2 << 20)
@@ -37,8 +37,8 @@ static void explain_register(size_t len)
 }
 
 /*
- * Memory that begins where a large page can, and has large pages if there are any
- * and @len is a multiple of theirs: few pieces to transfer. NULL: no memory.
+ * Memory that is aligned to a large page, and has large pages if possible and if @len is
+ * a multiple of their size: fewer pieces to transfer. NULL: no memory.
  */
 static unsigned char *map_large(size_t len)
 {
@@ -54,7 +54,7 @@ static unsigned char *map_large(size_t len)
 	if (before)
 		munmap(all, before);
 	munmap(from + len, LARGE - before);
-	/* If either fails, there are small pages, or they come when they are touched. */
+	/* If a call fails, there are small pages, or they are allocated at the first access. */
 	madvise(from, len, MADV_HUGEPAGE);
 	madvise(from, len, MADV_POPULATE_WRITE);
 	return from;
@@ -63,7 +63,7 @@ static unsigned char *map_large(size_t len)
 bool buffers_init(struct buffers *b, int count, size_t size)
 {
 	size_t len = count * size + BUFFERS_EXTRA;
-	/* For less, a large page is too much. */
+	/* A large page would waste memory for less. */
 	size_t unit = len < LARGE / 8 ? (size_t)sysconf(_SC_PAGESIZE) : LARGE;
 
 	*b = (struct buffers)BUFFERS_NONE;
@@ -72,13 +72,13 @@ bool buffers_init(struct buffers *b, int count, size_t size)
 	b->mapped = round_up(len, unit);
 	b->memory = map_large(b->mapped);
 	if (!b->memory) {
-		say_errno("no memory for the buffers");
+		say_errno("cannot allocate the buffers");
 		return false;
 	}
 	b->extra = b->memory + count * size;
 	b->queue = exs_qcreate(2 * count + QUEUE_SPARE);
 	if (b->queue == EXS_QHANDLE_INVALID) {
-		say_errno("cannot make an event queue");
+		say_errno("cannot create an event queue");
 		return false;
 	}
 	b->region = exs_mregister(b->memory, len, 0);

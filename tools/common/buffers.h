@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Registered buffers of equal size and the queue that they are used with. */
+/* Registered buffers of equal size, and their queue. */
 #ifndef TOOLS_BUFFERS_H
 #define TOOLS_BUFFERS_H
 
@@ -22,7 +22,7 @@ struct buffers {
 
 #define BUFFERS_NONE { .queue = EXS_QHANDLE_INVALID, .region = EXS_MHANDLE_INVALID }
 
-/* Explains what it cannot have, and how much of it there may be. */
+/* On failure, prints the reason and the limits. */
 bool buffers_init(struct buffers *b, int count, size_t size);
 void buffers_free(struct buffers *b);
 

@@ -22,7 +22,7 @@ bool net_init(void)
 		    "module exs is not loaded: modprobe exs" :
 		    "AF_EXS is switched off: sysctl net.exs.enabled=1");
 	else if (errno == EPROTONOSUPPORT)
-		say("module exs and libexs are of different versions");
+		say("module exs and libexs have different versions");
 	else
 		say_errno("cannot use AF_EXS");
 	return false;
@@ -89,7 +89,7 @@ static void explain_no_device(const struct endpoint *ep,
 			NULL, 0, NI_NUMERICHOST))
 		snprintf(addr, sizeof(addr), "%s", ep->host);
 	if (is_loopback(list))
-		say("%s is the loopback address, which no RDMA device has (see: rdma link, ip address)",
+		say("%s is a loopback address, and no RDMA device has one (see: rdma link, ip address)",
 		    addr);
 	else if (remote)
 		say("no RDMA device can reach %s: %s (see: rdma link, ip route get %s)",

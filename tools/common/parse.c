@@ -46,7 +46,7 @@ static bool copy(char *to, size_t room, const char *from, size_t len)
 	return true;
 }
 
-/* A service's name, or a number that fits: getaddrinfo() would cut it off. */
+/* The name of a service, or a number in range: getaddrinfo() would truncate others. */
 static bool is_port(const char *text)
 {
 	uint64_t n;

@@ -14,7 +14,7 @@ void (*say_hook)(void);
 static void message(const char *fmt, va_list ap)
 	__attribute__((format(printf, 1, 0)));
 
-/* Names and texts from elsewhere may be anywhere in it. */
+/* The text may contain names from files and from the peer. */
 static void message(const char *fmt, va_list ap)
 {
 	char text[TEXT_MAX];

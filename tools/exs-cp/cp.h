@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * exs-cp: files from one host to another.
+* exs-cp: copies files from one host to another.
  *
  *	main.c       options
- *	wire.h       what the two ends say to one another
+*	wire.h       the protocol between the two ends
  *	send.c       the sender's side of a connection
- *	outgoing.c   one file's data: read, digest, send, several at once
+*	outgoing.c   one file's data: read, digest, send, several buffers at once
  *	receive.c    the receiver's side
- *	incoming.c   one file's data: receive, digest, write, several at once
- *	output.c     the file that is written: part, resume, commit
+*	incoming.c   one file's data: receive, digest, write, several buffers at once
+*	output.c     the output file: part, resume, commit
  *	digest.c progress.c
  */
 #ifndef EXS_CP_H
@@ -31,33 +31,33 @@
 
 #define SIZE_UNKNOWN	UINT64_MAX
 
-/* What may need a whole file, or slow input, to be read or flushed first. */
+/* Timeouts are longer where the peer may have to read or flush a file first. */
 #define ANSWER_FACTOR	10
 
 enum progress_mode { PROGRESS_AUTO, PROGRESS_ALWAYS, PROGRESS_NEVER };
 
 struct options {
 	bool listen;
-	bool keep;		/* receiver: after one sender comes the next */
+	bool keep;		/* receiver: serve one sender after another */
 	bool quiet;
 	bool verify;
 	bool resume;
 	enum progress_mode progress;
 	int buffers;
 	uint64_t size;		/* of a buffer */
-	uint64_t bytes;		/* sender: at most so many of each file */
+	uint64_t bytes;		/* sender: the limit for each file */
 	int timeout;		/* s; 0: none */
-	const char *name;	/* sender: at the receiver */
+	const char *name;	/* sender: the file's name at the receiver */
 	const char *dest;	/* receiver */
 	struct endpoint ep;
 	char **files;
 	int nfiles;
 };
 
-/* Set by SIGINT, SIGTERM and SIGHUP, which also interrupt whatever blocks. */
+/* Set by SIGINT, SIGTERM and SIGHUP, which also interrupt blocking calls. */
 extern volatile sig_atomic_t interrupted;
 
-/* Each explains what went wrong. Return: exit status. */
+/* Both print errors. Return: exit status. */
 int run_sender(const struct options *o);
 int run_receiver(const struct options *o);
 

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT
 /*
- * All buffers are offered to the sender at once; each is written and offered
- * again as soon as it is full.
+ * All buffers are offered to the sender at once. When a buffer is full, it is written and
+ * offered again.
  *
- * When a file cannot be written, the sender is told and stops; until it has,
- * what arrives is thrown away.
+ * When a file cannot be written, the sender is told. Data that arrive until it stops are
+ * discarded.
  */
 #include <errno.h>
 #include <string.h>
@@ -65,7 +65,7 @@ static bool keep(struct incoming *in, const void *data, size_t len)
 	return refuse(in, in->out->text);
 }
 
-/* What may be the trailer is held back: the last bytes so far. */
+/* The last bytes so far may be the trailer, so they are held back. */
 static bool keep_but_tail(struct incoming *in, const unsigned char *data,
 			  size_t len)
 {
@@ -98,7 +98,7 @@ static bool consume(struct incoming *in, const unsigned char *data, size_t len)
 	return keep(in, data, len);
 }
 
-/* With MSG_WAITALL, less than was asked for is the end too, and comes too soon. */
+/* With MSG_WAITALL, a short receive is the end of the stream, which is too early. */
 static bool on_event(struct incoming *in, const exs_event_t *ev)
 {
 	size_t len = ev->exs_evt_union.exs_evt_xfer.exs_evt_length;
@@ -116,7 +116,7 @@ static bool on_event(struct incoming *in, const exs_event_t *ev)
 	return offer(in, i);
 }
 
-/* What comes from a pipe may have to be made first. */
+/* The sender may have to wait for the data of a pipe. */
 static bool reap(struct incoming *in)
 {
 	int factor = in->size == SIZE_UNKNOWN ? ANSWER_FACTOR : 1;
@@ -161,12 +161,12 @@ static bool verify(struct incoming *in, const struct wire_trailer *t)
 	digest_get(in->r->digest, digest);
 	if (!memcmp(digest, t->digest, WIRE_DIGEST))
 		return true;
-	/* Nothing of it can be trusted the next time. */
+	/* The next copy must not use any of it. */
 	output_restart(in->out);
-	return refuse(in, "the checksum is wrong: what arrived is not what was sent");
+	return refuse(in, "the checksum is wrong: the received data differs from the sent data");
 }
 
-/* A sender that does not begin behind what is there begins anew. */
+/* A sender that does not continue the part starts from the beginning. */
 static bool begin(struct incoming *in)
 {
 	in->asked = in->got;

@@ -16,27 +16,27 @@ static const char usage[] =
 "       exs-cp --listen [OPTION]... [[ADDRESS]:PORT] [DESTINATION]\n"
 "Copy files from one host to another through AF_EXS (sockets over RDMA).\n"
 "FILE - is standard input. DESTINATION is a directory (the default is .), a\n"
-"file, or - for standard output. An IPv6 address stands in brackets.\n"
+"file, or - for standard output. Write an IPv6 address in brackets.\n"
 "\n"
-"  -l, --listen         receive; without it: send\n"
+"  -l, --listen         receive (the default is to send)\n"
 "  -1, --one            receiver: serve one sender, then exit (the default)\n"
-"  -k, --keep           receiver: serve one sender after the other\n"
+"  -k, --keep           receiver: serve one sender after another\n"
 "  -b, --bind=ADDRESS   receiver: address to listen on (default: all)\n"
 "  -p, --port=PORT      port (default " DEFAULT_PORT ")\n"
 "  -n, --name=NAME      sender: the file's name at the receiver\n"
-"  -c, --bytes=N        sender: no more than N bytes of each file\n"
-"  -B, --buffers=N      buffers in flight (default 4)\n"
+"  -c, --bytes=N        sender: send at most N bytes of each file\n"
+"  -B, --buffers=N      number of buffers (default 4)\n"
 "  -s, --size=BYTES     sender: size of a buffer (default 256K);\n"
-"                       receiver: there must be memory for this size\n"
-"  -t, --timeout=S      give up when nothing moves for S seconds (default 60,\n"
+"                       receiver: check that there is memory for this size\n"
+"  -t, --timeout=S      give up after S seconds without progress (default 60,\n"
 "                       0: never)\n"
-"      --no-verify      make no checksum, and so resume nothing\n"
-"      --no-resume      receiver: start over, whatever part is there\n"
+"      --no-verify      compute no checksum, and do not resume\n"
+"      --no-resume      receiver: always start from the beginning\n"
 "      --verify         the opposite (the default)\n"
-"  -q, --quiet          only errors\n"
-"      --progress       show progress also where there is no terminal\n"
-"  -h, --help           this\n"
-"  -V, --version        version\n"
+"  -q, --quiet          print errors only\n"
+"      --progress       show progress even without a terminal\n"
+"  -h, --help           print this text\n"
+"  -V, --version        print the version\n"
 "\n"
 "Exit status: 0 if every file was copied and verified, 1 if not, 2 if the\n"
 "command line was wrong. See exs-cp(1).\n";
@@ -103,7 +103,7 @@ static void numeric_option(struct options *o, int c)
 		o->timeout = number("--timeout", optarg, 0, 86400);
 		break;
 	default:
-		say_usage("what is meant by that?");
+		say_usage("wrong option");
 	}
 }
 
@@ -173,7 +173,7 @@ static void listen_arguments(struct parsed *p, char **args, int n)
 	if (n > 2)
 		say_usage("too many arguments");
 	if (p->o.name || p->o.bytes != SIZE_UNKNOWN)
-		say_usage("--name and --bytes are the sender's");
+		say_usage("--name and --bytes are options of the sender");
 	if (n == 2 || (n && *args[0] == ':')) {	/* a file ":x" is "./:x" */
 		endpoint(p, *args++);
 		n--;
@@ -190,14 +190,14 @@ static void send_arguments(struct parsed *p, char **args, int n)
 	int i;
 
 	if (n < 2)
-		say_usage("a file and a host were expected");
+		say_usage("a file and a host are required");
 	if (p->bind || p->o.keep)
-		say_usage("--bind and --keep are the receiver's");
+		say_usage("--bind and --keep are options of the receiver");
 	if (p->o.name && n != 2)
-		say_usage("--name takes one file");
+		say_usage("--name requires exactly one file");
 	endpoint(p, args[n - 1]);
 	if (!*p->o.ep.host)
-		say_usage("'%s' names no host", args[n - 1]);
+		say_usage("'%s' contains no host", args[n - 1]);
 	for (i = 0; i < n - 2; i++)
 		if (!strcmp(args[i], "-"))
 			say_usage("standard input must come last");
@@ -216,7 +216,7 @@ static void parse(struct parsed *p, int argc, char **argv)
 		one_option(p, c);
 	}
 	if (p->o.buffers * p->o.size > MAX_MEMORY)
-		say_usage("--buffers times --size: more than 1 GiB");
+		say_usage("--buffers times --size is more than 1 GiB");
 	if (p->o.listen)
 		listen_arguments(p, argv + optind, argc - optind);
 	else
@@ -228,21 +228,28 @@ static void on_signal(int sig)
 	interrupted = sig;
 }
 
-/* Blocked calls are to fail with EINTR; a second signal ends it at once. */
-static void catch_signals(void)
+/* Unless who started the program had it ignored, as nohup(1) does. */
+static void catch_signal(int sig)
 {
-	struct sigaction sa = {
+	struct sigaction before, sa = {
 		.sa_handler = on_signal,
 		.sa_flags = SA_RESETHAND,
 	};
 
-	sigaction(SIGINT, &sa, NULL);
-	sigaction(SIGTERM, &sa, NULL);
-	sigaction(SIGHUP, &sa, NULL);
+	if (!sigaction(sig, NULL, &before) && before.sa_handler != SIG_IGN)
+		sigaction(sig, &sa, NULL);
+}
+
+/* Blocking calls fail with EINTR; a second signal ends the program at once. */
+static void catch_signals(void)
+{
+	catch_signal(SIGINT);
+	catch_signal(SIGTERM);
+	catch_signal(SIGHUP);
 	signal(SIGPIPE, SIG_IGN);
 }
 
-/* As the shell expects of a program that a signal ended. */
+/* End by the signal, as a shell expects. */
 static void die_of_signal(int sig)
 {
 	say("interrupted");

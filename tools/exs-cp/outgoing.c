@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 /*
- * While some buffers are on the wire, the others are read and digested. The
- * receiver's reply is asked for before the first byte leaves, so that its early
- * end (a full disk) is heard at once.
+ * While some buffers are on the wire, others are read and digested. The receive for the
+ * receiver's reply is started before the first byte is sent, so that an early error (a full
+ * disk) is noticed at once.
  */
 #include <errno.h>
 #include <string.h>
@@ -58,7 +58,7 @@ static bool on_event(struct outgoing *out, const exs_event_t *ev)
 	return true;
 }
 
-/* The reply may be among them and explains the rest. */
+/* The reply may be among the events, and has the reason of other failures. */
 static bool on_events(struct outgoing *out, const exs_event_t *ev, int n)
 {
 	int i;
@@ -83,14 +83,14 @@ static bool reap(struct outgoing *out, int timeout_s)
 	n = exs_qdequeue(out->s->buffers.queue, ev, BATCH,
 			 timeout_s ? &tv : NULL);
 	if (!n)
-		say("%s: %s: nothing moved for %d s", out->s->host, out->path,
+		say("%s: %s: no progress for %d s", out->s->host, out->path,
 		    timeout_s);
 	if (n < 0 && errno != EINTR)
 		say_errno("exs_qdequeue");
 	return n > 0 && on_events(out, ev, n);
 }
 
-/* As much as there is, up to @len; -1 and explained. */
+/* Read up to @len bytes. Return: -1: failed, and the reason was printed. */
 static ssize_t read_full(struct outgoing *out, unsigned char *to, size_t len)
 {
 	size_t got = 0;
@@ -110,7 +110,7 @@ static ssize_t read_full(struct outgoing *out, unsigned char *to, size_t len)
 
 static bool file_shrank(struct outgoing *out)
 {
-	say("%s: became shorter while it was copied", out->path);
+	say("%s: the file became shorter during the copy", out->path);
 	return false;
 }
 

@@ -6,35 +6,35 @@
 #include "cp.h"
 #include "digest.h"
 
-/* What lasts as long as the connection. */
+/* One connection. */
 struct sender {
 	const struct options *o;
 	int fd;
 	bool verify;
-	bool ended;		/* nothing may be sent any more */
+	bool ended;		/* nothing more can be sent */
 	struct buffers buffers;
 	struct digest *digest;
 	char host[300];
 };
 
-/* One file's data on its way. */
+/* The data of one file. */
 struct outgoing {
 	struct sender *s;
 	const char *path;
 	int file;
 	uint64_t size;		/* SIZE_UNKNOWN */
-	uint64_t end;		/* read no further: size, or the user's limit */
+	uint64_t end;		/* end of the data: size, or the user's limit */
 	uint64_t pos;		/* read so far */
 	bool eof;
-	bool answered;		/* the reply has come */
+	bool answered;		/* the reply has arrived */
 	int inflight;
 	int nfree;
 	int free[MAX_BUFFERS];
 };
 
 /*
- * Send data and trailer from @pos on, and wait for the receiver's word. The
- * digest holds what comes before @pos. Explains what goes wrong.
+ * Send data and trailer from @pos on, and wait for the receiver's reply. The digest
+ * contains the data before @pos. Prints errors.
  */
 bool outgoing_run(struct outgoing *out);
 

@@ -31,7 +31,7 @@ static bool fail_errno(struct output *out)
 	return fail(out, "%s: %s", out->name, strerror(err));
 }
 
-/* A name, and nothing that leads elsewhere; the part's must fit as well. */
+/* A name without a path; the name of the part must fit, too. */
 static bool good_name(const char *name)
 {
 	return *name && strcmp(name, ".") && strcmp(name, "..") &&
@@ -41,18 +41,18 @@ static bool good_name(const char *name)
 static bool set_name(struct output *out, const char *name)
 {
 	if (!good_name(name))
-		return fail(out, "the receiver accepts no such name");
+		return fail(out, "the receiver does not accept this name");
 	snprintf(out->name, sizeof(out->name), "%s", name);
 	snprintf(out->part, sizeof(out->part), ".%.*s.part",
 		 (int)(NAME_MAX - strlen("..part")), name);
 	return true;
 }
 
-/* Parts and what configures the programs of this user are not for senders. */
+/* A sender must not write parts or configuration files of this user. */
 static bool set_senders_name(struct output *out, const char *name)
 {
 	if (*name == '.')
-		return fail(out, "the receiver accepts no name that begins with a dot");
+		return fail(out, "the receiver does not accept names that begin with a dot");
 	return set_name(out, name);
 }
 
@@ -63,7 +63,7 @@ static bool open_dir(struct output *out, const char *path)
 	       fail(out, "%s: %s", path, strerror(errno));
 }
 
-/* @dest is a file's name, whether or not it exists. */
+/* @dest is the name of a file, which may exist. */
 static bool name_from_dest(struct output *out, const char *dest)
 {
 	const char *slash = strrchr(dest, '/');
@@ -86,7 +86,7 @@ static bool open_direct(struct output *out, const char *dest)
 	return out->fd >= 0 || fail_errno(out);
 }
 
-/* Whoever had it locked may have renamed it in the meantime. */
+/* The process that had it locked may have renamed it. */
 static bool still_there(struct output *out, const struct stat *st)
 {
 	struct stat now;
@@ -95,7 +95,7 @@ static bool still_there(struct output *out, const struct stat *st)
 	       now.st_ino == st->st_ino && now.st_dev == st->st_dev;
 }
 
-/* Somebody else could have put it there to have us write elsewhere. */
+/* Another user could have created it, to make us write elsewhere. */
 static bool own_part(struct output *out)
 {
 	struct stat st;
@@ -103,10 +103,10 @@ static bool own_part(struct output *out)
 	if (fstat(out->fd, &st))
 		return fail_errno(out);
 	if (!S_ISREG(st.st_mode) || st.st_uid != geteuid() || st.st_nlink != 1)
-		return fail(out, "%s: is not ours to write", out->part);
+		return fail(out, "%s: not a regular file of this user, or has another link", out->part);
 	if (flock(out->fd, LOCK_EX | LOCK_NB) || fstat(out->fd, &st) ||
 	    !still_there(out, &st))
-		return fail(out, "%s: another copy is under way", out->name);
+		return fail(out, "%s: another copy is in progress", out->name);
 	out->pos = st.st_size;
 	return true;
 }
@@ -181,7 +181,8 @@ static bool check_somehow(struct output *out, const char *dest)
 		       (!faccessat(out->dir, ".", W_OK | X_OK, AT_EACCESS) || fail_errno(out));
 	}
 	return name_from_dest(out, dest) &&
-	       (!faccessat(out->dir, ".", W_OK | X_OK, AT_EACCESS) || fail_errno(out));
+	       (!faccessat(out->dir, ".", W_OK | X_OK, AT_EACCESS) ||
+		fail(out, "%s: %s", dest, strerror(errno)));
 }
 
 bool output_check(struct output *out, const char *dest)
@@ -234,11 +235,10 @@ static mode_t current_umask(void)
 	return mask;
 }
 
-/* Pipes, terminals and many devices have nothing to flush. */
-static bool flush_direct(struct output *out)
+/* Pipes, terminals, many devices, and the directories of some file systems have nothing to flush. */
+static bool flush(int fd)
 {
-	return !fsync(out->fd) || errno == EINVAL || errno == EROFS ||
-	       errno == ENOTSUP || fail_errno(out);
+	return !fsync(fd) || errno == EINVAL || errno == EROFS || errno == ENOTSUP;
 }
 
 static bool give_name(struct output *out, unsigned int mode)
@@ -247,17 +247,18 @@ static bool give_name(struct output *out, unsigned int mode)
 	    fsync(out->fd) ||
 	    renameat(out->dir, out->part, out->dir, out->name))
 		return fail_errno(out);
-	return !fsync(out->dir) ||
-	       fail(out, "%.100s: is there, but its name may not outlast a crash: %s",
+	return flush(out->dir) ||
+	       fail(out, "%.100s: is there, but its name may be lost in a crash: %s",
 		    out->name, strerror(errno));
 }
 
-/* Under its name stands the whole file or what stood there before. */
+/* The name belongs to the complete file, or to the previous one. */
 bool output_commit(struct output *out, unsigned int mode)
 {
-	bool ok = out->direct ? flush_direct(out) : give_name(out, mode);
+	bool ok = out->direct ? flush(out->fd) || fail_errno(out) : give_name(out, mode);
 
-	close_all(out);
+	if (ok)
+		close_all(out);
 	return ok;
 }
 

@@ -43,7 +43,7 @@ static bool refuse_sender(struct receiver *r, const char *why)
 	return false;
 }
 
-/* The sender says how large the buffers are: full ones travel best. */
+/* The sender chooses the size of the buffers: equal sizes are fastest. */
 static bool greet(struct receiver *r)
 {
 	struct wire_hello h;
@@ -52,18 +52,18 @@ static bool greet(struct receiver *r)
 	if (!net_recv_all(r->fd, &h, sizeof(h), r->o->timeout))
 		return lost(r);
 	if (memcmp(h.magic, WIRE_MAGIC, sizeof(h.magic)))
-		return refuse_sender(r, "that is no exs-cp, or not this version");
+		return refuse_sender(r, "the peer is not exs-cp, or has another version");
 	size = le32toh(h.size);
 	if (size < MIN_SIZE || size > MAX_SIZE ||
 	    size * r->o->buffers > MAX_MEMORY)
-		return refuse_sender(r, "the receiver has no room for buffers of that size");
+		return refuse_sender(r, "the receiver has no memory for buffers of this size");
 	r->verify = r->o->verify && (le32toh(h.flags) & WIRE_VERIFY);
 	if (!buffers_init(&r->buffers, r->o->buffers, size))
 		return refuse_sender(r, "the receiver cannot register its buffers");
 	return send_reply(r, NULL);
 }
 
-/* What is there already, and what it looks like; @offered: how much of it. */
+/* Offer the part: its size (@offered) and its digest. */
 static bool offer_part(struct receiver *r, struct output *out, uint64_t size,
 		       uint64_t *offered)
 {
@@ -81,7 +81,7 @@ static bool offer_part(struct receiver *r, struct output *out, uint64_t size,
 	return put_reply(r, &reply);
 }
 
-/* Where the sender begins: behind what it was offered, or at the beginning. */
+/* The sender starts at the end of the offered part, or at the beginning. */
 static bool take_start(struct receiver *r, uint64_t offered, uint64_t *begin)
 {
 	struct wire_start start;
@@ -98,12 +98,15 @@ static bool take_start(struct receiver *r, uint64_t offered, uint64_t *begin)
 
 static bool finish(struct receiver *r, struct incoming *in, unsigned int mode)
 {
+	bool keep = in->size != SIZE_UNKNOWN;
+
 	if (in->refused) {
-		output_abandon(in->out, true);
+		output_abandon(in->out, keep);
 		return true;
 	}
 	if (output_commit(in->out, mode))
 		return send_reply(r, NULL);
+	output_abandon(in->out, keep);
 	in->refused = true;
 	say("%s: %s", r->peer, in->out->text);
 	return send_reply(r, in->out->text);
@@ -136,7 +139,7 @@ static int compare_names(const void *a, const void *b)
 	return strcmp(a, b);
 }
 
-/* A second file at the same place would replace what was copied just now. */
+/* A second file with the same name would replace the one just copied. */
 static bool claim_name(struct receiver *r, struct output *out)
 {
 	char *name = strdup(out->name);
@@ -161,7 +164,7 @@ static bool open_output(struct receiver *r, struct output *out,
 	return false;
 }
 
-/* false: the connection is no good any more. */
+/* Return: false: the connection cannot be used any more. */
 static bool receive_file(struct receiver *r, struct wire_file *f, bool *refused)
 {
 	uint64_t offered, begin;
@@ -219,7 +222,7 @@ static bool serve(const struct options *o, int fd)
 
 	net_name(fd, exs_getpeername, r.peer, sizeof(r.peer));
 	if (!r.digest)
-		say_errno("memory");
+		say_errno("cannot compute checksums");
 	ok = r.digest && greet(&r) && receive_all(&r);
 	close(fd);
 	buffers_free(&r.buffers);
@@ -228,7 +231,7 @@ static bool serve(const struct options *o, int fd)
 	return ok;
 }
 
-/* -1 and explained; a connection that ended before it was accepted is none. */
+/* Ignores connections that ended before they were accepted. Return: -1: failed. */
 static int next_sender(int listener)
 {
 	int fd;
@@ -250,7 +253,7 @@ static void say_listening(const struct options *o, int listener)
 		    net_name(listener, exs_getsockname, name, sizeof(name)));
 }
 
-/* What would fail for every sender had better fail before the first one comes. */
+/* Detect errors that affect every sender before the first one connects. */
 static bool can_receive(const struct options *o)
 {
 	struct buffers b = BUFFERS_NONE;

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: MIT
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/magic.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
 #include "net.h"
@@ -12,7 +14,7 @@
 #include "say.h"
 #include "wire.h"
 
-/* What becomes of one file. */
+/* The result for one file. */
 enum outcome { COPIED, SKIPPED, BROKEN };
 
 static bool lost(const struct sender *s)
@@ -28,7 +30,7 @@ static bool put(struct sender *s, const void *msg, size_t len)
 	return net_send_all(s->fd, msg, len, s->o->timeout) || lost(s);
 }
 
-/* false: the connection is lost, or the receiver said no, and explained. */
+/* Return: false: the connection is lost, or the receiver refused; prints the reason. */
 static bool get_reply(struct sender *s, struct wire_reply *r)
 {
 	if (!net_recv_all(s->fd, r, sizeof(*r), ANSWER_FACTOR * s->o->timeout)) {
@@ -71,7 +73,7 @@ static const char *remote_name(const struct options *o, const char *path)
 	return strcmp(path, "-") ? base_name(path) : "stdin";
 }
 
-/* Whether what the receiver has of it is what we have. */
+/* Whether the receiver's part is the beginning of our file. */
 static bool same_start(struct outgoing *out, const struct wire_reply *r)
 {
 	uint64_t offset = le64toh(r->offset);
@@ -130,18 +132,20 @@ static enum outcome send_file(struct outgoing *out, unsigned int mode)
 	progress_start(s->o, name, out->size, out->pos);
 	ok = outgoing_run(out);
 	progress_end(ok);
-	/* One that failed at the very end leaves the connection in order. */
+	/* After a failure at the very end the connection can still be used. */
 	if (!ok)
 		return out->answered && !s->ended ? SKIPPED : BROKEN;
 	return COPIED;
 }
 
-/* Those of /proc say that they are empty. Standard input may be anywhere in it. */
+/* Files of /proc claim to be empty, those of /sys to be a page. Standard input may have any position. */
 static bool size_known(const struct outgoing *out, const struct stat *st)
 {
+	struct statfs fs;
 	char byte;
 
-	if (!S_ISREG(st->st_mode) || !strcmp(out->path, "-"))
+	if (!S_ISREG(st->st_mode) || !strcmp(out->path, "-") ||
+	    (!fstatfs(out->file, &fs) && fs.f_type == SYSFS_MAGIC))
 		return false;
 	return st->st_size || !pread(out->file, &byte, 1, 0);
 }
@@ -153,7 +157,7 @@ static bool examine(struct outgoing *out, struct stat *st)
 		return false;
 	}
 	if (S_ISDIR(st->st_mode)) {
-		say("%s: is a directory, not copied", out->path);
+		say("%s: not copied: it is a directory", out->path);
 		return false;
 	}
 	out->size = SIZE_UNKNOWN;
@@ -234,7 +238,7 @@ int run_sender(const struct options *o)
 
 	snprintf(s.host, sizeof(s.host), "%s", o->ep.host);
 	if (!s.digest)
-		say_errno("memory");
+		say_errno("cannot compute checksums");
 	ok = s.digest && buffers_init(&s.buffers, o->buffers, o->size) &&
 	     connect_and_send(&s);
 	if (s.fd >= 0)

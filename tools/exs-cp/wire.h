@@ -5,22 +5,22 @@
  *	sender				receiver
  *	------				--------
  *	hello		-->
- *			<--		reply: yes, or why not
+ *			<--		reply: yes, or an error
  *   for each file
  *	file		-->
- *			<--		reply: offset and digest of what is there
- *	start		-->		where the data begins: there, or at 0
+ *			<--		reply: offset and digest of the part
+ *	start		-->		start of the data: that offset, or 0
  *	data		-->		raw, exactly size - offset bytes
  *	trailer		-->		digest of the whole file
- *			<--		reply: it stands under its name, or why not
- *   at last
+ *			<--		reply: the file has its name, or an error
+*   at the end
  *	file: end	-->
  *
- * If the size is not known (a pipe), the trailer is the last thing before the
- * sender shuts its side down, so such a file is the last. The receiver may
- * send its last reply early: it cannot go on.
+ * If the size is not known (a pipe), the sender shuts down its side after the trailer, so
+ * such a file is the last one. The receiver may send its last reply early, if it cannot
+ * continue.
  *
- * Numbers are little-endian. What is reserved is zero.
+ * Numbers are little-endian. Reserved bytes are zero.
  */
 #ifndef EXS_CP_WIRE_H
 #define EXS_CP_WIRE_H
@@ -34,7 +34,7 @@
 #define WIRE_NAME	256
 #define WIRE_TEXT	256
 
-#define WIRE_VERIFY	1	/* hello, reply: digests are made */
+#define WIRE_VERIFY	1	/* hello, reply: digests are used */
 
 #define WIRE_FILE	1
 #define WIRE_END	2
@@ -66,7 +66,7 @@ struct wire_trailer {
 };
 
 struct wire_reply {
-	uint32_t failed;	/* 1: text says why */
+	uint32_t failed;	/* 1: text has the reason */
 	uint32_t flags;
 	uint64_t offset;
 	uint8_t digest[WIRE_DIGEST];

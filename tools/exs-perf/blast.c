@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 /*
- * The time ends when the server has said how much has arrived, so what is
- * still in flight when the client stops is not counted as moved for nothing.
+ * The clock stops when the server has confirmed how much has arrived, so data that are
+ * in flight when the client stops are counted with the time that they need.
  */
 #include <endian.h>
 #include <errno.h>
@@ -13,7 +13,7 @@
 
 #define MIB	1048576.0
 
-/* By count if there is one, else by time. */
+/* The count decides if it was given, otherwise the time. */
 static bool more(const struct perf_options *o, uint64_t started, double start)
 {
 	if (o->count)
@@ -29,7 +29,7 @@ static bool send_one(struct perf *p, int i)
 	return false;
 }
 
-/* One buffer each: which send has ended does not matter to the data. */
+/* Each send has a buffer; it does not matter which send has ended. */
 static bool pump(struct perf *p, double start)
 {
 	uint64_t started = 0, ended = 0;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 /*
- * What one end counted while a test ran: the module's counters, the packets of its RDMA
- * devices, processor time and context switches. All but the last are the whole machine's, so
- * they tell something only while nothing else runs there.
+ * What one end counted during a test: the module's counters, the packets of its RDMA
+ * devices, processor time and context switches. All but the last count for the whole
+ * machine, so they are meaningful only if nothing else runs there.
  */
 #include <endian.h>
 #include <glob.h>
@@ -43,7 +43,7 @@ static void counters_read(uint64_t *n)
 		fclose(f);
 }
 
-/* The sum of what the files that match @pattern say. */
+/* The sum of the numbers in the files that match @pattern. */
 static uint64_t files_sum(const char *pattern)
 {
 	uint64_t value, sum = 0;
@@ -64,14 +64,14 @@ static uint64_t files_sum(const char *pattern)
 	return sum;
 }
 
-/* Both of the names that drivers have for it. */
+/* Drivers have two names for it. */
 static uint64_t packets(void)
 {
 	return files_sum("/sys/class/infiniband/*/ports/*/hw_counters/sent_pkts") +
 	       files_sum("/sys/class/infiniband/*/ports/*/counters/port_xmit_packets");
 }
 
-/* Of all processors but for what they idled and waited, in microseconds. */
+/* Busy time of all processors, in microseconds. */
 static uint64_t processor_time(void)
 {
 	uint64_t user, nice, system, idle, wait, irq, softirq, n = 0;

@@ -5,14 +5,14 @@
 #include <stdint.h>
 
 enum {
-	COUNT_DIRECT, COUNT_INDIRECT, COUNT_EAGER,	/* bytes that this end sent so   */
+	COUNT_DIRECT, COUNT_INDIRECT, COUNT_EAGER,	/* bytes sent in each way        */
 	COUNT_ADVERTS,					/* receives that it advertised   */
-	COUNT_ADVERTS_UNUSED,				/* and the peer's that it let go */
+	COUNT_ADVERTS_UNUSED,				/* the peer's, not used          */
 	COUNT_CREDIT_STALLS, COUNT_RING_STALLS,
 	COUNT_INVALIDATIONS,
 	COUNT_PACKETS,					/* sent by its RDMA devices      */
-	COUNT_SWITCHES,					/* of its threads that slept     */
-	COUNT_CPU,					/* us that its processors worked */
+	COUNT_SWITCHES,					/* how often its threads slept   */
+	COUNT_CPU,					/* us of its processors          */
 	COUNTS
 };
 
@@ -20,7 +20,7 @@ struct counts {
 	uint64_t n[COUNTS];
 };
 
-/* Between the two. */
+/* The difference of two. */
 void counts_begin(struct counts *c);
 void counts_end(struct counts *c);
 
@@ -28,8 +28,8 @@ void counts_end(struct counts *c);
 void counts_swap(struct counts *c);
 
 /*
- * On the line of a result: how @operations went, and what each took at either end; without
- * @server as far as this end knows.
+ * Print counters for the line of a result, per operation where useful. @server may be
+ * NULL: then only this end's.
  */
 void counts_print(const struct counts *client, const struct counts *server, uint64_t operations);
 

@@ -81,7 +81,7 @@ bool perf_wait(struct perf *p, int n, struct perf_moved *m)
 		got = exs_qdequeue(p->b.queue, ev, n, NULL);
 	} while (got < 0 && errno == EINTR && ticks - since < 2);
 	if (got < 0 && errno == EINTR)
-		say("nothing moved for %d s", PERF_TIMEOUT);
+		say("no progress for %d s", PERF_TIMEOUT);
 	else if (got < 0)
 		say_errno("exs_qdequeue");
 	for (i = 0; i < got; i++)

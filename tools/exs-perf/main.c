@@ -14,22 +14,22 @@ static const char usage[] =
 "       exs-perf --blast|--pingpong [OPTION]... HOST[:PORT]\n"
 "Measure how fast AF_EXS moves registered memory between two hosts.\n"
 "\n"
-"  -l, --listen         be the server; serves one test\n"
-"  -k, --keep           and then the next\n"
+"  -l, --listen         be the server, for one test\n"
+"  -k, --keep           server: serve one test after another\n"
 "      --blast          one direction, --depth transfers outstanding\n"
-"      --pingpong       one transfer there, one back, waiting for events\n"
-"  -b, --busy           poll the device in place of sleeping, at both ends\n"
-"      --plain          ping-pong by send() and recv(), at both ends\n"
-"  -s, --size=BYTES     of a transfer (default 256K; ping-pong 64)\n"
-"  -d, --depth=N        transfers outstanding (default 4)\n"
-"  -n, --count=N        transfers, or rounds; overrides --time\n"
-"  -t, --time=S         seconds (default 5)\n"
-"  -w, --warmup=N       rounds before a ping-pong is measured (default 50)\n"
+"      --pingpong       one transfer to the server, then one back\n"
+"  -b, --busy           poll the device instead of sleeping, at both ends\n"
+"      --plain          ping-pong with send() and recv(), at both ends\n"
+"  -s, --size=BYTES     size of a transfer (default 256K; ping-pong 64)\n"
+"  -d, --depth=N        outstanding transfers (default 4)\n"
+"  -n, --count=N        number of transfers or rounds; overrides --time\n"
+"  -t, --time=S         duration in seconds (default 5)\n"
+"  -w, --warmup=N       rounds of ping-pong that are not measured (default 50)\n"
 "  -m, --seqpacket      SOCK_SEQPACKET, at both ends (default SOCK_STREAM)\n"
-"  -p, --port=PORT      default " PERF_PORT "\n"
-"  -q, --quiet          server: say nothing\n"
-"  -h, --help           this\n"
-"  -V, --version        version\n"
+"  -p, --port=PORT      port (default " PERF_PORT ")\n"
+"  -q, --quiet          server: print nothing\n"
+"  -h, --help           print this text\n"
+"  -V, --version        print the version\n"
 "\n"
 "The result is one line of NAME=VALUE on standard output. See exs-perf(1).\n";
 
@@ -138,15 +138,15 @@ static void check(struct perf_options *o)
 	if (o->listen)
 		return;
 	if (!o->mode)
-		say_usage("--blast or --pingpong?");
+		say_usage("--blast or --pingpong is required");
 	if (o->mode == PERF_BLAST && o->flags & PERF_PLAIN)
-		say_usage("--plain is for --pingpong");
+		say_usage("--plain requires --pingpong");
 	if (!o->size)
 		o->size = o->mode == PERF_BLAST ? 256 << 10 : 64;
 	if (o->size * o->depth > PERF_MAX_MEMORY)
-		say_usage("--size times --depth: more than 1 GiB");
+		say_usage("--size times --depth is more than 1 GiB");
 	if (!*o->ep.host)
-		say_usage("a host was expected");
+		say_usage("a host is required");
 }
 
 int main(int argc, char **argv)

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * exs-perf: how fast AF_EXS moves registered memory.
+* exs-perf: measures how fast AF_EXS moves registered memory.
  *
  *	main.c       options
  *	client.c     connects, runs a test, prints its result
- *	server.c     does what the client asks for
+*	server.c     runs the test that the client asks for
  *	blast.c      one direction, several transfers outstanding
- *	pingpong.c   one transfer at a time, there and back
- *	plain.c      the same by send() and recv()
+*	pingpong.c   one transfer at a time, in turn
+*	plain.c      the same with send() and recv()
  *	events.c     waiting for events
- *	counts.c     what either end counted meanwhile
+*	counts.c     counters of both ends
  */
 #ifndef EXS_PERF_H
 #define EXS_PERF_H
@@ -27,18 +27,18 @@
 #define PERF_MAX_DEPTH	256
 #define PERF_PINGPONG_DEPTH 3	/* its buffers */
 #define PERF_MAX_MEMORY	(1ULL << 30)
-#define PERF_TIMEOUT	30	/* s, or up to twice that, without an event: the peer is gone */
+#define PERF_TIMEOUT	30	/* s, up to twice, without an event: the peer is gone */
 
 enum perf_mode { PERF_BLAST = 1, PERF_PINGPONG = 2 };
 
 #define PERF_BUSY	1		/* polls the device, and does not sleep      */
 #define PERF_PLAIN	2		/* send() and recv(), without the ES-API     */
 #define PERF_FLAGS	(PERF_BUSY | PERF_PLAIN)
-#define PERF_BUSY_USEC	1000000	/* that a plain call polls at most           */
+#define PERF_BUSY_USEC	1000000	/* the most that a plain call polls          */
 
-/* From the client, in front of a test; both ends are told the same. */
+/* From the client, before a test: the parameters of both ends. */
 struct perf_hello {
-	uint32_t magic;		/* little-endian, as everything */
+	uint32_t magic;		/* little-endian, like all members */
 	uint32_t mode;
 	uint32_t size;
 	uint32_t depth;
@@ -70,21 +70,21 @@ struct perf {
 	struct buffers b;
 };
 
-/* The buffers, and their queue as p->flags has it. false: explained. */
+/* Buffers, and a queue according to p->flags. Return: false: failed; prints the reason. */
 bool perf_buffers(struct perf *p);
 
 double perf_now(void);
 
 /*
- * Between on and off a signal comes now and then, so that perf_wait() sees
- * whether anything moves: a timer for each wait would be much of what a ping-pong
- * takes. Other calls that wait may fail with EINTR there.
+ * Between on and off, a signal arrives regularly, so that perf_wait() can check for
+ * progress. A timer for each wait would take a large part of a ping-pong's time. Other
+ * blocking calls may fail with EINTR.
  */
 void perf_watch(bool on);
 
 /*
- * Wait for @n events (all of them), add up what sends and receives moved.
- * false: explained.
+ * Wait for @n events, and add up the bytes of sends and receives. Return: false: failed;
+ * prints the reason.
  */
 struct perf_moved {
 	uint64_t sent, received;
@@ -99,7 +99,7 @@ bool blast_server(struct perf *p);
 bool pingpong_client(struct perf *p);
 bool pingpong_server(struct perf *p);
 
-/* As round trips of pingpong.c; the server's, until the client shuts down. */
+/* Like round trips of pingpong.c; the server runs until the client shuts down. */
 bool plain_begin(struct perf *p);
 bool plain_round_trip(struct perf *p);
 bool plain_server(struct perf *p);

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
 /*
- * Receives are there before they are needed, as those of ib_send_lat are: one call
- * starts the send, and behind it a receive in place of the last one. One wait covers
- * the send's event and the answer's: a thread sleeps once each way, as ib_send_lat
- * does in event mode. Half a round is what is reported, as there.
+ * Receives are posted in advance, as with ib_send_lat: one call starts the send and the
+ * next receive. One wait covers the events of the send and of the answer, so a thread
+ * sleeps once each way, like ib_send_lat in event mode. Half of a round trip is reported,
+ * as there.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -14,7 +14,7 @@
 
 #define MAX_ROUNDS	10000000
 
-/* The buffers: one to send from, and two to receive into. */
+/* The buffers: one for sends, and two for receives. */
 enum { OUT, IN, IN_TOO, BUFFERS };
 
 _Static_assert(BUFFERS == PERF_PINGPONG_DEPTH, "both ends have so many");
@@ -59,7 +59,7 @@ static bool send_and_receive(struct perf *p, int buffer)
 	return submit(p, op, 2);
 }
 
-/* @buffer: one that no receive is for; then the one that the answer came to. */
+/* @buffer: in: one without a receive; out: the one with the answer. */
 static bool round_trip(struct perf *p, int *buffer)
 {
 	struct perf_moved m;
@@ -71,7 +71,7 @@ static bool round_trip(struct perf *p, int *buffer)
 	*buffer = m.last_recv;
 	if (m.received == p->size)
 		return true;
-	say("the server ended it");
+	say("the server ended the test");
 	return false;
 }
 
@@ -129,7 +129,7 @@ bool pingpong_client(struct perf *p)
 	bool ok = t;
 
 	if (!t)
-		say_errno("memory");
+		say_errno("cannot store the times");
 	perf_watch(true);
 	ok = ok && begin(p);
 	for (i = 0; ok && i < p->o->warmup; i++)
@@ -144,7 +144,7 @@ bool pingpong_client(struct perf *p)
 	return ok;
 }
 
-/* Until the client shuts down: then the receives end with nothing. */
+/* Runs until the client shuts down: then the receives end with 0 bytes. */
 static bool serve(struct perf *p)
 {
 	struct perf_moved m;

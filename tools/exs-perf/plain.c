@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-/* Ping-pong of a program that knows nothing of the ES-API: the calls that every socket has. */
+/* Ping-pong without the ES-API: with send() and recv(). */
 #include <errno.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -20,7 +20,7 @@ bool plain_begin(struct perf *p)
 	return false;
 }
 
-/* The signal of perf_watch(): once is a wait that goes on. */
+/* The signal of perf_watch(): after the first one, the wait continues. */
 static bool again(int *interrupted)
 {
 	return errno == EINTR && ++*interrupted < 2;
@@ -43,7 +43,7 @@ static bool send_it(struct perf *p)
 	return true;
 }
 
-/* Return: bytes, fewer than all at the end; or -1: explained. */
+/* Return: bytes, fewer than all at the end; -1: failed, and the reason was printed. */
 static ssize_t recv_it(struct perf *p)
 {
 	size_t got = 0;
@@ -68,7 +68,7 @@ bool plain_round_trip(struct perf *p)
 	ssize_t got = send_it(p) ? recv_it(p) : -1;
 
 	if (got >= 0 && got < p->size)
-		say("the server ended it");
+		say("the server ended the test");
 	return got == p->size;
 }
 

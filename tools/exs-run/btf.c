@@ -19,7 +19,7 @@ struct btf {
 	size_t len;
 };
 
-/* Behind a type's head. */
+/* The bytes that follow a type's header. */
 static size_t rest_of(const struct btf_type *t)
 {
 	size_t vlen = BTF_INFO_VLEN(t->info);

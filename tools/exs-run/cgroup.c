@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 /*
- * Whole cgroups: a BPF program decides which protocol a socket gets. It stays until it
- * is taken away, because its link has a name in the BPF file system.
+ * Whole cgroups: a BPF program chooses the protocol of a socket. Its link has a name in
+ * the BPF file system, so it stays until the name is removed.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -26,7 +26,7 @@
 #define PREFIX		"exs-run-"
 #define HOOK		"update_socket_protocol"
 
-/* Names of links: that of a cgroup has its number, as its path may go. */
+/* Names of links: a cgroup's has its number, because its path may change. */
 static bool pin_name(const char *cgroup, char *name, size_t room)
 {
 	struct statfs fs;
@@ -41,7 +41,7 @@ static bool pin_name(const char *cgroup, char *name, size_t room)
 		return false;
 	}
 	if (fs.f_type != CGROUP2_SUPER_MAGIC || !S_ISDIR(st.st_mode)) {
-		say("%s: not a cgroup (of version 2)", cgroup);
+		say("%s: not a cgroup (version 2)", cgroup);
 		return false;
 	}
 	snprintf(name, room, PINS "/" PREFIX "cgroup-%ju", (uintmax_t)st.st_ino);
@@ -54,11 +54,11 @@ static bool check_pins(void)
 
 	if (!statfs(PINS, &fs) && fs.f_type == BPF_FS_MAGIC)
 		return true;
-	say(PINS " is no BPF file system: mount -t bpf none " PINS);
+	say(PINS " is not a BPF file system: mount -t bpf none " PINS);
 	return false;
 }
 
-/* Protocols of SOCK_STREAM: the second of the kernel's array of lists. */
+/* The protocols of SOCK_STREAM are the second list of the kernel's array. */
 static uint64_t stream_list(uint64_t array)
 {
 	return array ? array + SOCK_STREAM * 2 * sizeof(void *) : 0;
@@ -71,6 +71,9 @@ static bool find_lists(struct program *p)
 	uint64_t addr;
 
 	while (f && fgets(line, sizeof(line), f)) {
+		/* It is long. */
+		if (!strstr(line, " inetsw"))
+			continue;
 		if (sscanf(line, "%" SCNx64 " %*c %127s", &addr, name) != 2)
 			continue;
 		if (!strcmp(name, "inetsw"))
@@ -81,7 +84,7 @@ static bool find_lists(struct program *p)
 	if (f)
 		fclose(f);
 	if (!p->lists[0])
-		say("/proc/kallsyms does not say where the kernel's list of protocols is: that needs CAP_SYSLOG");
+		say("/proc/kallsyms does not show the kernel's list of protocols: this needs CAP_SYSLOG");
 	return p->lists[0];
 }
 
@@ -89,13 +92,13 @@ static bool find_hook(struct program *p)
 {
 	p->function = btf_function(HOOK);
 	if (p->function < 0)
-		say_errno("the kernel does not describe itself: /sys/kernel/btf/vmlinux");
+		say_errno("the kernel has no type information: /sys/kernel/btf/vmlinux");
 	else if (!p->function)
 		say("this kernel has no " HOOK ": whole cgroups need Linux 6.6 or later (with CONFIG_MPTCP)");
 	return p->function > 0;
 }
 
-/* A map of one cgroup. */
+/* A map with one cgroup. */
 static int map_cgroup(const char *cgroup)
 {
 	union bpf_attr attr = {
@@ -111,6 +114,8 @@ static int map_cgroup(const char *cgroup)
 	attr.value = (uintptr_t)&fd;
 	if (map >= 0 && sys_bpf(BPF_MAP_UPDATE_ELEM, &attr, sizeof(attr)))
 		map = -1;
+	if ((int)fd >= 0)
+		close(fd);
 	return map;
 }
 
@@ -130,62 +135,85 @@ static bool pin(int link, const char *name)
 	return !sys_bpf(BPF_OBJ_PIN, &attr, sizeof(attr));
 }
 
+#define NEEDED "Each cgroup, and each program started by BPF, needs one: use --cgroup once, for one above them"
+
 static int explain(const char *what, const char *log)
 {
 	if (errno == EPERM)
-		say("%s: this needs CAP_BPF, CAP_PERFMON and CAP_NET_ADMIN: are you root?", what);
+		say("%s: this needs CAP_BPF, CAP_PERFMON and CAP_NET_ADMIN (run it as root)", what);
+	else if (errno == E2BIG && !*log)
+		say("%s: the kernel has no room for more at " HOOK " (it takes 38). "
+		    NEEDED, what);
 	else
 		say_errno("%s%s%s", what, *log ? ": " : "", log);
 	return 1;
 }
 
-/* What is not pinned in the end goes when we do. */
-static int attach(const struct program *p, const char *name)
+static int attach(const struct program *p)
 {
 	static char log[8192];
 	int program = program_load(p, log, sizeof(log)), link;
 
-	if (program < 0)
-		return explain("the kernel does not take the BPF program", log);
+	if (program < 0) {
+		explain("the kernel refuses the BPF program", log);
+		return -1;
+	}
 	link = link_program(program);
 	if (link < 0)
-		return explain("the BPF program cannot be attached", "");
-	if (!pin(link, name))
-		return explain(name, "");
-	return 0;
+		explain("the BPF program cannot be attached", "");
+	close(program);
+	return link;
 }
 
-/* That there is none now does not matter: sockets are TCP's until then. */
+/* The protocol may be missing now: until it is there, sockets are TCP. */
 static void look_for_module(int protocol)
 {
 	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, protocol);
 
 	if (fd < 0)
-		say("sockets are TCP's for now: the module exs is not loaded, or off");
+		say("sockets stay TCP for now: the module exs is not loaded, or switched off");
 	else
 		close(fd);
 }
 
-int cgroup_on(const char *cgroup, int protocol)
+int cgroup_attach(const char *cgroup, int protocol)
 {
 	struct program p = { .protocol = protocol, .cgroups = -1 };
-	char name[PATH_MAX];
+	int link;
 
-	if (!check_pins() || !pin_name(cgroup, name, sizeof(name)) || !find_hook(&p) ||
-	    !find_lists(&p))
-		return 1;
-	if (!access(name, F_OK))
-		return 0;		/* it is on */
+	if (!find_hook(&p) || !find_lists(&p))
+		return -1;
 	if (cgroup) {
 		p.cgroups = map_cgroup(cgroup);
-		if (p.cgroups < 0)
-			return explain(cgroup, "");
+		if (p.cgroups < 0) {
+			explain(cgroup, "");
+			return -1;
+		}
 	}
 	look_for_module(protocol);
-	return attach(&p, name);
+	link = attach(&p);
+	if (p.cgroups >= 0)
+		close(p.cgroups);
+	return link;
 }
 
-/* The number of links for which @look does not fail; -1: no directory. */
+int cgroup_on(const char *cgroup, int protocol)
+{
+	char name[PATH_MAX];
+	int link;
+
+	if (!check_pins() || !pin_name(cgroup, name, sizeof(name)))
+		return 1;
+	link = cgroup_attach(cgroup, protocol);
+	if (link < 0)
+		return 1;
+	/* It may be on already, perhaps for another protocol. */
+	if (unlink(name) && errno != ENOENT)
+		return explain(name, "");
+	return pin(link, name) || errno == EEXIST ? 0 : explain(name, "");
+}
+
+/* Return: the number of links for which @look succeeds; -1: no directory. */
 static int each_pin(bool (*look)(const char *name))
 {
 	char name[PATH_MAX];
@@ -236,7 +264,7 @@ int cgroup_status(int protocol)
 {
 	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, protocol);
 
-	printf("protocol %d: %s\n", protocol, fd < 0 ? "not there" : "ready");
+	printf("protocol %d: %s\n", protocol, fd < 0 ? "not available" : "ready");
 	if (fd >= 0)
 		close(fd);
 	return each_pin(show) < 0;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-/* What the dynamic linker will do with a program, from its file. */
+/* Finds out from a program's file whether the dynamic linker will preload a library. */
 #include <elf.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -13,10 +13,11 @@
 
 #include "run.h"
 
-/* Of our own word size; what is said about others needs no more than the beginning. */
+/* Of our own word size. For other sizes, the beginning of the header is enough. */
 #define EHDR		ElfW(Ehdr)
 #define PHDR		ElfW(Phdr)
-#define SCRIPTS_MAX	5	/* run by a script that is run by a script ... */
+#define SHDR		ElfW(Shdr)
+#define SCRIPTS_MAX	5	/* scripts that run scripts */
 
 static bool read_at(int fd, void *buf, size_t len, off_t offset)
 {
@@ -29,7 +30,7 @@ static bool read_linker(int fd, const PHDR *p, char *linker, size_t room)
 	       read_at(fd, linker, p->p_filesz, p->p_offset) && !linker[p->p_filesz - 1];
 }
 
-/* The dynamic linker that it asks for, "" if it asks for none; false: no such file. */
+/* The dynamic linker of a program, "": none. Return: false: no such file. */
 static bool find_linker(int fd, const EHDR *e, char *linker, size_t room)
 {
 	PHDR p;
@@ -45,6 +46,31 @@ static bool find_linker(int fd, const EHDR *e, char *linker, size_t room)
 	return true;
 }
 
+static bool is_named(int fd, const SHDR *names, const SHDR *s, const char *name)
+{
+	char text[32];
+	size_t len = strlen(name) + 1;
+
+	return s->sh_name < names->sh_size && len <= names->sh_size - s->sh_name &&
+	       read_at(fd, text, len, names->sh_offset + s->sh_name) && !memcmp(text, name, len);
+}
+
+/* Go's programs make their system calls themselves, also where they have a dynamic linker. */
+static bool is_go(int fd, const EHDR *e)
+{
+	SHDR names, s;
+	int i;
+
+	if (e->e_shstrndx >= e->e_shnum ||
+	    !read_at(fd, &names, sizeof(names), e->e_shoff + e->e_shstrndx * sizeof(names)))
+		return false;
+	for (i = 0; i < e->e_shnum; i++)
+		if (read_at(fd, &s, sizeof(s), e->e_shoff + i * sizeof(s)) &&
+		    is_named(fd, &names, &s, ".go.buildinfo"))
+			return true;
+	return false;
+}
+
 static bool open_elf(const char *path, int *fd, EHDR *e)
 {
 	*fd = open(path, O_RDONLY | O_CLOEXEC);
@@ -52,10 +78,10 @@ static bool open_elf(const char *path, int *fd, EHDR *e)
 	       !memcmp(e->e_ident, ELFMAG, SELFMAG);
 }
 
-/* Another machine's or C library's program has another linker than ours. */
+/* Programs for another machine or C library have another linker. */
 static const char *look_at(int fd, const EHDR *e)
 {
-	static const char other[] = "it has another dynamic linker than exs-run";
+	static const char other[] = "its dynamic linker is not that of exs-run";
 	char linker[PATH_MAX], ours[PATH_MAX];
 	EHDR own;
 	const char *why = NULL;
@@ -67,9 +93,11 @@ static const char *look_at(int fd, const EHDR *e)
 	else if (e->e_ident[EI_CLASS] != own.e_ident[EI_CLASS] || e->e_machine != own.e_machine)
 		why = other;
 	else if (!find_linker(fd, e, linker, sizeof(linker)))
-		why = "it is no program that exs-run understands";
+		why = "its format is unknown to exs-run";
 	else if (!*linker)
 		why = "it is statically linked";
+	else if (is_go(fd, e))
+		why = "it is written in Go";
 	else if (strcmp(basename(linker), basename(ours)))
 		why = other;
 	if (self >= 0)
@@ -77,7 +105,7 @@ static const char *look_at(int fd, const EHDR *e)
 	return why;
 }
 
-/* Rights that it has and its caller has not: the linker preloads nothing then. */
+/* If a program has more rights than its caller, the linker preloads nothing. */
 static const char *look_at_rights(int fd)
 {
 	struct stat st;
@@ -95,7 +123,7 @@ static const char *look_at_rights(int fd)
 	return NULL;
 }
 
-/* A script's interpreter, or false. */
+/* Find the interpreter of a script. Return: false: not a script. */
 static bool read_interpreter(int fd, char *path, size_t room)
 {
 	char line[256], *word;
@@ -124,7 +152,7 @@ const char *why_no_preload(const char *path)
 		bool is_elf = open_elf(path, &fd, &e), more;
 
 		if (fd < 0)
-			return NULL;	/* it may be run and not read; execve() knows better */
+			return NULL;	/* it may be executable but not readable: execve() decides */
 		if (is_elf) {
 			why = look_at(fd, &e) ?: look_at_rights(fd);
 			close(fd);

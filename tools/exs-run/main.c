@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-/* EXS for programs that nobody changed. */
+/* Runs unmodified programs over EXS. */
 #include <errno.h>
 #include <getopt.h>
 #include <limits.h>
@@ -22,16 +22,16 @@ static const char usage[] =
 	"       exs-run --cgroup=DIRECTORY | --system\n"
 	"       exs-run --off [--cgroup=DIRECTORY | --system]\n"
 	"       exs-run --status\n"
-	"TCP sockets of a program, of a cgroup, or of the system become EXS sockets.\n"
+	"Use EXS sockets instead of TCP sockets in a program, a cgroup, or the system.\n"
 	"\n"
-	"  -r, --rule=RULE         which do: [exs|tcp] [connect|listen] [address A[/BITS]]\n"
-	"                          [port N[-M]] [program NAME]; the first that fits counts\n"
-	"  -f, --rules=FILE        rules, one a line\n"
-	"  -v, --verbose           say for each socket what became of it, and why\n"
-	"      --cgroup=DIRECTORY  all programs of a cgroup, static ones too, until --off\n"
-	"      --system            all programs, until --off\n"
-	"      --off               end that: of one cgroup, of the system, or all of it\n"
-	"      --status            what is on\n"
+	"  -r, --rule=RULE         a rule: exs|tcp [connect|listen] [address A[/BITS]]\n"
+	"                          [port N[-M]] [program NAME]; the first match counts\n"
+	"  -f, --rules=FILE        read rules, one per line\n"
+	"  -v, --verbose           print the protocol of each socket, and why\n"
+	"      --cgroup=DIRECTORY  turn EXS on for all programs of a cgroup, even static ones\n"
+	"      --system            turn EXS on for all programs\n"
+	"      --off               turn it off for the cgroup, for the system, or for all\n"
+	"      --status            show where EXS is on\n"
 	"  -h, --help; -V, --version\n";
 
 enum { CGROUP = 256, SYSTEM, OFF, STATUS };
@@ -65,6 +65,9 @@ static void add_rules(const char *from, const char *text)
 		say_usage("%s: too many rules", from);
 	strcat(args.rules, text);
 	strcat(args.rules, "\n");
+	/* They are one list. */
+	if (!rules_parse(&rules, args.rules, NULL))
+		say_usage("%s: %s", from, rules.why);
 }
 
 static void read_rules(const char *path)
@@ -80,7 +83,7 @@ static void read_rules(const char *path)
 	n = fread(text, 1, sizeof(text) - 1, f);
 	text[n] = 0;
 	if (ferror(f) || !feof(f) || strlen(text) != n) {
-		say("%s: this is no file of rules", path);
+		say("%s: not a file of rules", path);
 		exit(1);
 	}
 	fclose(f);
@@ -113,14 +116,14 @@ static void take_option(int option)
 		fputs(usage, stdout);
 		exit(0);
 	case 'V':
-		puts("exs-run (AF_EXS)");
+		puts("exs-run 1.0");
 		exit(0);
 	default:
-		say_usage("what is meant?");
+		say_usage("wrong option");
 	}
 }
 
-/* What the module says if it is there; it can be loaded later. */
+/* The module's number, or the default: the module can be loaded later. */
 static int protocol(void)
 {
 	FILE *f = fopen(PARAMETER, "re");
@@ -133,7 +136,7 @@ static int protocol(void)
 	return number;
 }
 
-/* Beside us, in the build directory as in PREFIX; or where the linker looks. */
+/* Next to this program (build directory, PREFIX), or where the linker looks. */
 static const char *library(void)
 {
 	static char path[PATH_MAX + sizeof("/../lib/" LIBRARY)];
@@ -176,7 +179,7 @@ static void set_environment(void)
 		setenv("EXS_DEBUG", "1", 1);
 }
 
-/* As execvp() will find it, or @name itself. */
+/* The file that execvp() will find, or @name itself. */
 static const char *find_program(const char *name)
 {
 	static char path[PATH_MAX];
@@ -194,12 +197,33 @@ static const char *find_program(const char *name)
 	return name;
 }
 
+static bool has_rules(void)
+{
+	const char *inherited = getenv("EXS_RULES");
+
+	return *args.rules || (inherited && *inherited);
+}
+
+/* Preload does not work because of @why: use BPF, or TCP. */
+static void reach_otherwise(const char *name, const char *why)
+{
+	bool on = cgroup_is_on(protocol());
+
+	if (has_rules())
+		say("%s: %s, so its sockets %s: rules need a preloaded library", name, why,
+		    on ? "are EXS, as in all of this cgroup" : "stay TCP");
+	else if (!on && !cgroup_own(protocol()))
+		say("%s: %s, so its sockets stay TCP: see --cgroup", name, why);
+	else if (args.verbose)
+		say("%s: %s, so BPF makes all its sockets EXS", name, why);
+}
+
 static int run(char **argv)
 {
 	const char *why = why_no_preload(find_program(*argv));
 
 	if (why)
-		say("%s: %s, so its sockets stay TCP's: see --cgroup", *argv, why);
+		reach_otherwise(*argv, why);
 	set_environment();
 	execvp(*argv, argv);
 	say_errno("%s", *argv);
@@ -213,7 +237,7 @@ static int act_on_cgroup(void)
 	if (args.off)
 		return cgroup_off(args.cgroup, !args.cgroup && !args.system);
 	if (*args.rules)
-		say_usage("rules are for a program: the kernel asks before there is an address");
+		say_usage("rules do not work with --cgroup and --system: the kernel does not know the address yet");
 	return cgroup_on(args.cgroup, protocol());
 }
 
@@ -224,13 +248,13 @@ int main(int argc, char **argv)
 	while ((option = getopt_long(argc, argv, "+r:f:vhV", options, NULL)) != -1)
 		take_option(option);
 	if (args.cgroup && args.system)
-		say_usage("--cgroup or --system?");
+		say_usage("--cgroup and --system exclude each other");
 	if (args.cgroup || args.system || args.off || args.status) {
 		if (optind < argc)
-			say_usage("a program, or a cgroup?");
+			say_usage("a program cannot be given with --cgroup, --system, --off or --status");
 		return act_on_cgroup();
 	}
 	if (optind == argc)
-		say_usage("no program");
+		say_usage("the program is missing");
 	return run(argv + optind);
 }

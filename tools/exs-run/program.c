@@ -12,8 +12,8 @@
  *			return ours;
  *	return 0;
  *
- * The list is the kernel's of the protocols that SOCK_STREAM has (inetsw, inetsw6):
- * while our module is not there, sockets go on being TCP's.
+ * The list is the kernel's list of SOCK_STREAM protocols (inetsw, inetsw6): while our
+ * module is not loaded, sockets stay TCP.
  */
 #include <errno.h>
 #include <netinet/in.h>
@@ -78,7 +78,7 @@ static void set_long(struct code *c, int dst, int kind, uint64_t value)
 	emit(c, 0, 0, 0, 0, value >> 32);
 }
 
-/* Of 32 bits: the kernel says nothing of the others of an int. */
+/* 32 bits: the upper half of a register with an int is undefined. */
 static void skip_if(struct code *c, int jump, int reg, int value, int instructions)
 {
 	emit(c, BPF_JMP32 | jump | BPF_K, reg, 0, instructions, value);
@@ -129,7 +129,7 @@ static void leave_other_cgroups(struct code *c, int cgroups)
 	leave_if(c, BPF_JNE, BPF_REG_0, 1);
 }
 
-/* The node that register 8 points to is on the stack then, and register 8 at the next. */
+/* Copies the node at register 8 to the stack, and moves register 8 to the next node. */
 static void read_node(struct code *c)
 {
 	move(c, BPF_REG_1, BPF_REG_10);
@@ -195,7 +195,7 @@ int program_load(const struct program *p, char *log, size_t room)
 	fd = sys_bpf(BPF_PROG_LOAD, &attr, sizeof(attr));
 	if (fd >= 0)
 		return fd;
-	/* Once more, for the words: who asks for them is refused if they are too many. */
+	/* Load it again for the log. The first try has none: a log that is too long is an error. */
 	attr.log_buf = (uintptr_t)log;
 	attr.log_size = room;
 	attr.log_level = 1;

@@ -9,8 +9,7 @@
 #include "rules.h"
 
 /*
- * Loopback has no RDMA device, and whoever connects to the address that means any one
- * gets to loopback.
+ * Loopback has no RDMA device. A connect to the unspecified address goes to loopback.
  */
 static const char builtin[] =
 	"tcp address 127.0.0.0/8\n"
@@ -100,7 +99,7 @@ static const char *base(const char *path)
 	return slash ? slash + 1 : path;
 }
 
-/* A pattern with a slash is for the whole path. */
+/* A pattern with a slash matches the whole path. */
 static bool take_program(struct reader *r, const char *word)
 {
 	if (!word)
@@ -123,7 +122,7 @@ static bool take_condition(struct reader *r, const char *word)
 	return !strcmp(word, "program") && take_program(r, next_word(r));
 }
 
-/* NULL: it is understood. Otherwise what is not. */
+/* Return: NULL on success, or the wrong word. */
 static const char *take_rule(struct reader *r, char *line)
 {
 	const char *word = strtok_r(line, " \t\r", &r->save);
@@ -163,7 +162,7 @@ static bool take_line(struct rules *rules, const char *line, const char *path)
 	strcpy(words, line);
 	wrong = take_rule(&r, words);
 	if (wrong) {
-		snprintf(why, sizeof(why), "'%s' is wrong, or what follows it", wrong);
+		snprintf(why, sizeof(why), "'%s' is wrong, or the word after it", wrong);
 		return complain(rules, why, line);
 	}
 	rules->count += !r.other;
@@ -203,7 +202,7 @@ static bool same_network(const struct in6_addr *a, const struct in6_addr *b,
 	       (!mask || !((a->s6_addr[whole] ^ b->s6_addr[whole]) & mask));
 }
 
-/* False: neither IPv4 nor IPv6. */
+/* Return: false: neither IPv4 nor IPv6. */
 static bool take_sockaddr(const struct sockaddr *sa, struct in6_addr *addr, uint16_t *port)
 {
 	if (sa->sa_family == AF_INET6) {

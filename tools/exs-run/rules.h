@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Which sockets are to be EXS, and which TCP: exs-rules(5). */
+/* Rules that choose between EXS and TCP: exs-rules(5). */
 #ifndef EXS_RUN_RULES_H
 #define EXS_RUN_RULES_H
 
@@ -8,8 +8,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define RULES_MAX	256	/* with the built-in ones */
-#define RULES_TEXT_MAX	65536	/* all of them, in the environment */
+#define RULES_MAX	256	/* including the built-in ones */
+#define RULES_TEXT_MAX	65536	/* all rules, in the environment */
 
 enum direction {
 	ANY_DIRECTION,
@@ -17,7 +17,7 @@ enum direction {
 	LISTEN,
 };
 
-/* An IPv4 address is kept as the IPv6 address that it maps to. */
+/* An IPv4 address is stored as mapped IPv6 address. */
 struct rule {
 	bool exs;
 	enum direction direction;
@@ -35,15 +35,15 @@ struct rules {
 };
 
 /*
- * Lines of @text; those that are for another program than @path are left out, NULL
- * takes all. The built-in rules come last. False, and rules->why: it has a mistake.
+ * Parse the lines of @text, without rules for programs other than @path (NULL: all
+ * rules). The built-in rules come last. Return: false: @text is wrong, see rules->why.
  */
 bool rules_parse(struct rules *rules, const char *text, const char *path);
 
-/* The rule for an address; there always is one. */
+/* The rule for an address; there is always one. */
 const struct rule *rules_find(const struct rules *rules, enum direction direction,
 			      const struct sockaddr *addr);
-/* The one for a socket of which nothing is known yet. */
+/* The rule for a new socket, whose address is not known. */
 const struct rule *rules_first(const struct rules *rules);
 
 #endif

@@ -7,20 +7,30 @@
 
 /*
  * elf.c: why the dynamic linker will not preload our library into the program @path, or
- * NULL: it will. A script is its interpreter.
+ * NULL: it will. For a script, the interpreter counts.
  */
 const char *why_no_preload(const char *path);
 
-/* cgroup.c: whole cgroups, by a BPF program; @cgroup: a directory, NULL: all. Exit status. */
+/* cgroup.c: whole cgroups, by BPF. @cgroup: a directory, NULL: all. Return: exit status. */
 int cgroup_on(const char *cgroup, int protocol);
-/* @all: whatever there is. */
+/* A BPF program for @cgroup. Return: its link, or -1; prints the reason. */
+int cgroup_attach(const char *cgroup, int protocol);
+/* @all: for every cgroup and the system. */
 int cgroup_off(const char *cgroup, bool all);
 int cgroup_status(int protocol);
 
-/* btf.c: a function of the kernel's; 0: it has none of that name, -1 and errno. */
+/*
+ * own.c: moves the calling process into a cgroup of its own, with EXS on until the last process
+ * in it has gone. Return: false: failed; prints the reason.
+ */
+bool cgroup_own(int protocol);
+/* Whether the sockets of this process are EXS already, because of a cgroup or the system. */
+bool cgroup_is_on(int protocol);
+
+/* btf.c: the number of a kernel function; 0: no such function; -1 and errno. */
 int btf_function(const char *name);
 
-/* program.c: the BPF program; its descriptor, or -1 and errno. Verifier's words in @log. */
+/* program.c: load the BPF program. Return: descriptor; -1 and errno, and the verifier's @log. */
 struct program {
 	int protocol;
 	int function;		/* what it is attached to */

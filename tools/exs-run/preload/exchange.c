@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 /*
- * A fresh socket becomes one of the other kind. From EXS to TCP that is the kernel's
- * fallback; for the other way a new socket gets its options and its address, and then its
- * descriptor, all at once.
+ * Changes the protocol of a new socket. From EXS to TCP, this is the kernel's fallback.
+ * From TCP to EXS, another socket gets the options and the address, and then replaces the
+ * old one at its descriptor.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -31,10 +31,12 @@ static const struct option {
 	{ SOL_SOCKET, SO_LINGER },
 	{ SOL_SOCKET, SO_MARK },
 	{ SOL_SOCKET, SO_OOBINLINE },
+	{ SOL_SOCKET, SO_PEEK_OFF },
 	{ SOL_SOCKET, SO_PRIORITY },
 	{ SOL_SOCKET, SO_RCVLOWAT },
 	{ SOL_SOCKET, SO_RCVTIMEO },
 	{ SOL_SOCKET, SO_SNDTIMEO },
+	{ SOL_SOCKET, SO_ZEROCOPY },
 	{ IPPROTO_TCP, TCP_CONGESTION },
 	{ IPPROTO_TCP, TCP_CORK },
 	{ IPPROTO_TCP, TCP_DEFER_ACCEPT },
@@ -58,7 +60,7 @@ static const struct option {
 	{ IPPROTO_IPV6, IPV6_V6ONLY },
 };
 
-/* What both have is copied where it differs. */
+/* Copy options that both have if they differ. */
 static void copy_option(int from, int to, const struct option *o)
 {
 	char value[64], has[64];
@@ -71,7 +73,7 @@ static void copy_option(int from, int to, const struct option *o)
 		setsockopt(to, o->level, o->name, value, len);
 }
 
-/* Sizes that the program has set; the kernel doubles them. */
+/* Sizes that the program has set. The kernel doubles them. */
 static void copy_buffer(int from, int to, int name, int lock)
 {
 	int locked = 0, size;
@@ -84,6 +86,17 @@ static void copy_buffer(int from, int to, int name, int lock)
 	setsockopt(to, SOL_SOCKET, name, &size, sizeof(size));
 }
 
+/* Who gets signals, and which; O_ASYNC is a flag. */
+static void copy_flags(int from, int to)
+{
+	struct f_owner_ex owner;
+
+	if (!fcntl(from, F_GETOWN_EX, &owner) && owner.pid)
+		fcntl(to, F_SETOWN_EX, &owner);
+	fcntl(to, F_SETSIG, fcntl(from, F_GETSIG));
+	fcntl(to, F_SETFL, fcntl(from, F_GETFL));
+}
+
 static void copy_options(int from, int to)
 {
 	size_t i;
@@ -92,7 +105,7 @@ static void copy_options(int from, int to)
 		copy_option(from, to, &options[i]);
 	copy_buffer(from, to, SO_SNDBUF, SNDBUF_LOCKED);
 	copy_buffer(from, to, SO_RCVBUF, RCVBUF_LOCKED);
-	fcntl(to, F_SETFL, fcntl(from, F_GETFL));
+	copy_flags(from, to);
 }
 
 static int option(int fd, int level, int name)
@@ -103,7 +116,7 @@ static int option(int fd, int level, int name)
 	return getsockopt(fd, level, name, &value, &len) ? -1 : value;
 }
 
-/* Not connected, not about to be, not listening. */
+/* Neither connected nor connecting nor listening. */
 static bool is_idle(int fd, bool exs)
 {
 	struct sockaddr_storage peer;
@@ -127,11 +140,15 @@ bool is_the_other(int fd, bool exs)
 	       option(fd, SOL_SOCKET, SO_TYPE) == SOCK_STREAM && is_idle(fd, !exs);
 }
 
-/* 0: it is bound to no port. */
-static in_port_t port_of(const struct sockaddr_storage *addr)
+/* By the program, or for its listen(). With IP_BIND_ADDRESS_NO_PORT there is only an address. */
+static bool is_bound(const struct sockaddr_storage *addr)
 {
-	return addr->ss_family == AF_INET ? ((struct sockaddr_in *)addr)->sin_port :
-					    ((struct sockaddr_in6 *)addr)->sin6_port;
+	const struct sockaddr_in *in = (const struct sockaddr_in *)addr;
+	const struct sockaddr_in6 *in6 = (const struct sockaddr_in6 *)addr;
+
+	if (addr->ss_family == AF_INET)
+		return in->sin_port || in->sin_addr.s_addr;
+	return in6->sin6_port || !IN6_IS_ADDR_UNSPECIFIED(&in6->sin6_addr);
 }
 
 static void set_reuse(int fd, int value)
@@ -139,7 +156,6 @@ static void set_reuse(int fd, int value)
 	setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &value, sizeof(value));
 }
 
-/* A socket that is bound to a port, by the program or for its listen(). */
 static bool bind_alike(int from, int to)
 {
 	int reuse = option(from, SOL_SOCKET, SO_REUSEADDR);
@@ -149,9 +165,9 @@ static bool bind_alike(int from, int to)
 
 	if (getsockname(from, (struct sockaddr *)&addr, &len))
 		return false;
-	if (!port_of(&addr))
+	if (!is_bound(&addr))
 		return true;
-	/* Both have TCP's port for a moment. */
+	/* For a moment both sockets have the TCP port. */
 	set_reuse(from, 1);
 	set_reuse(to, 1);
 	ok = !bind(to, (struct sockaddr *)&addr, len);
@@ -160,7 +176,7 @@ static bool bind_alike(int from, int to)
 	return ok;
 }
 
-/* @to takes the place of @from, and is gone. */
+/* Replace @from by @to, at @from's descriptor. */
 static bool replace(int from, int to)
 {
 	int flags = fcntl(from, F_GETFD) & FD_CLOEXEC ? O_CLOEXEC : 0;
@@ -185,7 +201,7 @@ static bool take_over(int from, int to)
 	return ok;
 }
 
-/* The kernel exchanges what is behind the descriptor. */
+/* The kernel replaces the socket behind the descriptor. */
 static bool make_tcp(int fd, const struct rule *rule)
 {
 	int now = EXS_FALLBACK_NOW;

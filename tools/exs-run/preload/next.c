@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-/* The C library's functions, or those of another preloaded library. */
+/* The wrapped functions: of the C library, or of another preloaded library. */
 #include <dlfcn.h>
 #include <stdlib.h>
 
@@ -12,7 +12,7 @@ static void *find(void **kept, const char *name)
 	if (!fn) {
 		fn = dlsym(RTLD_NEXT, name);
 		if (!fn)
-			abort();	/* no C library has none */
+			abort();	/* every C library has it */
 		__atomic_store_n(kept, fn, __ATOMIC_RELAXED);
 	}
 	return fn;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * libexs-run.so: in a program that knows nothing of it, socket() makes EXS sockets
- * where the rules want them. Calls go on to whoever would have had them.
+ * libexs-run.so: socket() of an unmodified program creates EXS sockets if the rules say
+ * so. The wrappers call the original functions.
  */
 #ifndef EXS_RUN_PRELOAD_H
 #define EXS_RUN_PRELOAD_H
@@ -13,35 +13,35 @@
 
 #define WRAPPER __attribute__((visibility("default")))
 
-/* next.c: the function of that name that comes after ours. */
+/* next.c: the wrapped functions. */
 int next_socket(int domain, int type, int protocol);
 int next_connect(int fd, const struct sockaddr *addr, socklen_t len);
 int next_listen(int fd, int backlog);
 int next_getsockopt(int fd, int level, int name, void *value, socklen_t *len);
 int next_epoll_ctl(int epfd, int op, int fd, void *event);
 
-/* settings.c: what exs-run has put into the environment. */
+/* settings.c: settings from the environment that exs-run has prepared. */
 const struct rules *settings_rules(void);
 int settings_protocol(void);
-/* A line for each decision, if that was asked for: @why may be NULL. errno stays. */
+/* Print a line for a decision, if verbose. @why may be NULL. Keeps errno. */
 void settings_tell(int fd, bool exs, const char *what, const char *why);
-/* Whether there will be any. */
+/* Whether it prints. */
 bool settings_tells(void);
 
 /* socket.c: the descriptor, or -1 and errno. */
 int make_exs(int domain, int type);
 
-/* exchange.c: @fd is an idle TCP socket, and should be EXS; or the other way round. */
+/* exchange.c: whether @fd is idle, and TCP instead of EXS (@exs), or the reverse. */
 bool is_the_other(int fd, bool exs);
 /*
- * Such a socket becomes what @rule says, with the same options, bound where it was. One
- * that can only be TCP stays that. False, and errno: it could not be.
+ * Change the protocol of such a socket to that of @rule; options and address stay. If
+ * EXS is not possible, it stays TCP. Return: false and errno on failure.
  */
 bool exchange(int fd, const struct rule *rule);
 
-/* watch.c: the epoll set that a socket is in, as another socket would not be. */
+/* watch.c: remembers the epoll set of a socket, for the socket that replaces it. */
 void watch_forget(int fd);
-/* Takes @fd out of its set, and puts it back. */
+/* Remove @fd from its set, and add it again. */
 void watch_suspend(int fd);
 void watch_resume(int fd);
 

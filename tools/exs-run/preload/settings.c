@@ -14,7 +14,7 @@
 static struct rules rules;
 static int protocol = EXS_PROTOCOL_DEFAULT;
 static bool tells;
-static struct stat error_output;	/* a daemon may have another file there later */
+static struct stat error_output;	/* a daemon may replace it later */
 
 static void read_rules(void)
 {
@@ -41,7 +41,7 @@ static void read_all(void)
 	read_rules();
 }
 
-/* As soon as the library is there, if nobody has made a socket before. */
+/* When the library is loaded, or earlier, with the first socket. */
 static void __attribute__((constructor)) settings_init(void)
 {
 	static pthread_once_t once = PTHREAD_ONCE_INIT;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-/* The calls that we stand in front of. */
+/* The wrappers. */
 #include <errno.h>
 #include <netinet/in.h>
 #include <string.h>
@@ -22,8 +22,8 @@ static bool is_ours(int domain, int type, int protocol)
 }
 
 /*
- * Whether the module was not there a moment ago: for each socket of an unknown protocol
- * the kernel runs modprobe.
+ * Whether the module was missing within the last two seconds: the kernel runs modprobe for
+ * each socket of an unknown protocol.
  */
 static bool was_missing(bool is_missing)
 {
@@ -54,7 +54,7 @@ static const char *reason(int err)
 }
 
 static const char *const fell_back[] = {
-	[EXS_FELL_BACK_NO_DEVICE]  = "no RDMA device on the way",
+	[EXS_FELL_BACK_NO_DEVICE]  = "no RDMA device for this address",
 	[EXS_FELL_BACK_NO_ROUTE]   = "no route",
 	[EXS_FELL_BACK_NO_ANSWER]  = "the peer does not answer",
 	[EXS_FELL_BACK_REFUSED]	   = "the peer refused",
@@ -69,7 +69,7 @@ static const char *const fell_back[] = {
 	[EXS_FELL_BACK_OTHER]	   = "EXS failed",
 };
 
-/* Whether the socket is TCP's after a call that may have made it that. errno stays. */
+/* Report a socket that fell back to TCP in the last call. Keeps errno. */
 static void tell_fallback(int fd)
 {
 	int saved = errno, why;
@@ -77,7 +77,7 @@ static void tell_fallback(int fd)
 
 	if (!settings_tells())
 		return;
-	/* What a rule has wanted was told. */
+	/* A change by a rule was reported before. */
 	if (!next_getsockopt(fd, SOL_EXS, EXS_SO_FELL_BACK, &why, &len) && why > 0 &&
 	    why != EXS_FELL_BACK_RULE)
 		settings_tell(fd, false, "fell back",
@@ -111,7 +111,7 @@ WRAPPER int socket(int domain, int type, int protocol)
 	return fd;
 }
 
-/* What the rules say now that the address is known. */
+/* Apply the rules with the address. */
 static bool decide(int fd, enum direction direction, const struct sockaddr *addr)
 {
 	const struct rule *rule = rules_find(settings_rules(), direction, addr);
@@ -123,7 +123,7 @@ static bool decide(int fd, enum direction direction, const struct sockaddr *addr
 	return true;
 }
 
-/* A program may hand over what is no address: that is for the kernel to say. */
+/* The program's address may be invalid: the kernel reports this later. */
 static bool read_address(const struct sockaddr *addr, socklen_t len, struct sockaddr_storage *copy)
 {
 	struct iovec to = { copy, len }, from = { (void *)addr, len };
@@ -159,7 +159,7 @@ WRAPPER int connect(int fd, const struct sockaddr *addr, socklen_t len)
 	return ret;
 }
 
-/* What a program asks that did not wait in connect(). */
+/* A program with a non-blocking connect() reads SO_ERROR. */
 WRAPPER int getsockopt(int fd, int level, int name, void *value, socklen_t *len)
 {
 	int ret = next_getsockopt(fd, level, name, value, len);

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: MIT
 /*
- * epoll sets hold files, not descriptors: a socket that takes the place of another is
- * in none. So we remember the set that a fresh socket was put into.
+ * epoll sets hold files, not descriptors, so a socket that replaces another is in no set.
+ * Therefore remember the set that a new socket was added to.
  */
 #include <errno.h>
 #include <sys/epoll.h>
 
 #include "preload.h"
 
-#define DESCRIPTORS	65536	/* those beyond have to be in no set */
+#define DESCRIPTORS	65536	/* larger ones are not remembered */
 
 static struct watch {
 	bool on;
