@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-/* What the calls hand to the kernel, and what they make of its answers. */
+/* The requests that the calls make to the kernel, and their use of its answers. */
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
@@ -112,6 +112,7 @@ static void regions(void)
 	int m = exs_mregister(buf, 10, 0), q = fake_queue(0);
 
 	CHECK(m >= 0);
+	CHECK(fake.made_with == (EXS_MREG_READ | EXS_MREG_WRITE | EXS_MREG_CLOEXEC));
 	CHECK(exs_mderegister(q) == -1 && errno == EINVAL);
 	CHECK(exs_mderegister(STDERR_FILENO) == -1 && errno == EINVAL);
 	CHECK(exs_mderegister(m) == 0);
@@ -123,6 +124,7 @@ static void attributes(void)
 {
 	int q = exs_qcreate(10), v = 4, again;
 
+	CHECK(fake.made_with == EXS_QF_CLOEXEC);
 	fake_post_n(q, 1, 3);
 	CHECK(!exs_qstatus(q, EXS_QATTR_EVENTS, &v) && v == 3);
 	CHECK(!exs_qmodify(q, EXS_QATTR_DEPTH, &v));
@@ -134,6 +136,16 @@ static void attributes(void)
 	CHECK(!exs_qstatus(q, EXS_QATTR_EVENTFD, &v) && fcntl(v, F_GETFD) >= 0);
 	CHECK(!exs_qstatus(q, EXS_QATTR_EVENTFD, &again) && again != v);
 	CHECK(exs_qcreate(0) == EXS_QHANDLE_INVALID && errno == EINVAL);
+	CHECK(exs_qcreate(EXS_QUEUE_DEPTH_MAX + 1) == EXS_QHANDLE_INVALID && errno == EINVAL);
+}
+
+/* Another thread makes the queue's eventfd meanwhile: that is the one. */
+static void eventfd_of_another(void)
+{
+	int q = exs_qcreate(1), v;
+
+	fake.eventfd_raced = true;
+	CHECK(!exs_qstatus(q, EXS_QATTR_EVENTFD, &v) && fcntl(v, F_GETFD) >= 0);
 }
 
 /* A memory file never has O_ASYNC: whether it is on, only a kernel can tell. */
@@ -434,15 +446,19 @@ static void module_calls(void)
 {
 	static char byte;
 	unsigned long ioctls;
-	int q;
+	int q, next;
 
 	fake.device = true;
 	q = exs_qcreate(1);
 	CHECK(q >= 0 && fake.device_opens == 1 && !fake.sockets);
 	CHECK(dup2(STDIN_FILENO, q) == q);
 	ioctls = fake.ioctls;
+	next = dup(STDIN_FILENO);
+	close(next);
 	CHECK(exs_mregister(&byte, 1, 0) >= 0);
 	CHECK(fake.ioctls == ioctls + 1 && fake.device_opens == 2 && !fake.sockets);
+	/* The device was open for a moment only. */
+	CHECK(dup(STDIN_FILENO) == next);
 	fake.device = false;
 	CHECK(exs_mregister(&byte, 1, 0) >= 0);
 	CHECK(fake.ioctls > ioctls + 1 && fake.sockets);
@@ -953,6 +969,7 @@ const struct test call_tests[] = {
 	{ "submit fails", submit_fails },
 	{ "regions", regions },
 	{ "attributes", attributes },
+	{ "eventfd of another", eventfd_of_another },
 	{ "signal attribute", signal_attribute },
 	{ "synchronous", synchronous },
 	{ "accept gives descriptor", accept_gives_descriptor },

@@ -246,7 +246,7 @@ static int set_attr(const struct exs_ioc_attr *a)
 	if (fake.eventfd)
 		return preset(EEXIST, 0);
 	fake.eventfd = dup(a->value);
-	return 0;
+	return preset(fake.eventfd_raced ? EEXIST : 0, 0);
 }
 
 static int get_attr(int q, struct exs_ioc_attr *a)
@@ -326,6 +326,18 @@ static int submit(const struct exs_ioc_submit *s)
 	return n;
 }
 
+static int make_queue(const struct exs_ioc_qcreate *c)
+{
+	fake.made_with = c->flags;
+	return fake_queue(0);
+}
+
+static int make_region(const struct exs_ioc_mreg *m)
+{
+	fake.made_with = m->flags;
+	return fake_region();
+}
+
 static int queue_ioctl(int q, unsigned long req, void *arg)
 {
 	switch (req) {
@@ -342,9 +354,9 @@ static int queue_ioctl(int q, unsigned long req, void *arg)
 	case EXS_IOC_CLAIM:
 		return claim(q, arg);
 	case EXS_IOC_QCREATE:
-		return fake_queue(0);
+		return make_queue(arg);
 	case EXS_IOC_MREG:
-		return fake_region();
+		return make_region(arg);
 	}
 	errno = ENOTTY;
 	return -1;
@@ -379,9 +391,9 @@ int __wrap_ioctl(int fd, unsigned long req, ...)
 	if (req == EXS_IOC_PROBE)
 		return probe(arg);
 	if (req == EXS_IOC_QCREATE && is_module(fd))
-		return fake_queue(0);
+		return make_queue(arg);
 	if (req == EXS_IOC_MREG && is_module(fd))
-		return fake_region();
+		return make_region(arg);
 	if (req == EXS_IOC_REGION && is_region(fd))
 		return 0;
 	return __real_ioctl(fd, req, arg);

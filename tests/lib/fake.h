@@ -34,6 +34,8 @@ struct fake_state {
 	struct exs_sqe_iovec iov[EXS_IOV_MAX];
 	size_t send_max;		/* of one sendmsg(2); 0: all         */
 	int eventfd;			/* every queue's; 0: none yet        */
+	bool eventfd_raced;		/* another thread makes it first     */
+	unsigned int made_with;		/* flags of the last queue or region */
 	bool family_gone;		/* family 25 answers no probe        */
 	bool native;			/* every socket is of the family     */
 	int family;			/* the number that does; 0: 25       */

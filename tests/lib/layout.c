@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 /*
- * Version 1 of the interface to the kernel, as it stands: sizes, offsets and numbers,
- * the same for 64 and 32 bits. It is compiled for both, and never run. A structure may
- * get members at its end, nothing else here may change.
+ * Version 1 of the interface to the kernel: sizes, offsets and numbers, the same for
+ * 64 and 32 bits. The file is compiled for both, and never run. A structure may get
+ * members at its end; nothing else here may change.
  */
 #include <stddef.h>
 #include <linux/exs.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-/* exs_sendmsg(), exs_recvmsg(): vectors, and what comes back to the caller's structure. */
+/* exs_sendmsg(), exs_recvmsg(): vectors, and the results in the caller's structure. */
 #include <errno.h>
 #include <string.h>
 #include <sys/socket.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-/* What exs-cp does with what it is told: sizes, addresses, names, parts. */
+/* The arguments of exs-cp: sizes, addresses, names, parts. */
 #include <fcntl.h>
 #include <signal.h>
 #include <string.h>
@@ -173,6 +173,21 @@ static void writes_directly(void)
 	output_abandon(&out, true);
 }
 
+/* The message has the destination as it was given. Root may write everywhere, so another user asks. */
+static void checks_destinations(void)
+{
+	struct output out;
+	bool root = !geteuid();
+
+	CHECK(output_check(&out, "-") && output_check(&out, "/tmp") && output_check(&out, "/tmp/new"));
+	CHECK(!output_check(&out, "/nowhere/file"));
+	CHECK(!strcmp(out.text, "/nowhere/: No such file or directory"));
+	CHECK(!root || !seteuid(65534));
+	CHECK(!output_check(&out, "/nowhere"));
+	CHECK(!strcmp(out.text, "/nowhere: Permission denied"));
+	CHECK(!root || !seteuid(0));
+}
+
 const struct test tool_tests[] = {
 	{ "sizes", sizes },
 	{ "endpoints", endpoints },
@@ -182,5 +197,6 @@ const struct test tool_tests[] = {
 	{ "refuses names", refuses_names },
 	{ "refuses planted parts", refuses_planted_parts },
 	{ "writes directly", writes_directly },
+	{ "checks destinations", checks_destinations },
 	{ NULL, NULL },
 };

@@ -2,8 +2,8 @@
 /*
  * Equality of states: everything that the future depends on, written in one way
  * only, and hashed. Phases and keys count relative to the receiver's, so that
- * states that differ in their past alone are one. What the bytes in memory are
- * is left out: they were checked against the positions when they landed.
+ * states that only differ in their past are one. The contents of memory are
+ * left out: they were checked against the positions when they landed.
  */
 #include "world.h"
 
@@ -55,6 +55,8 @@ static void pack_item(const struct side *s, const struct side *o, const struct i
 			a -= (s->e.pr & ~1u) - 64;
 		else if (it->type == EXS_MSG_ANSWER)
 			a -= (o->e.pr & ~1u) - 64;
+		else if (it->type == EXS_MSG_EAGER)
+			a -= START_POSITION;
 	}
 	if (it->write)
 		a = exs_imm(kind_of(a), exs_imm_len(a));
@@ -100,11 +102,13 @@ static void pack_sender(const struct side *s, const struct side *o)
 	pack(e->sp - START_POSITION);
 	pack(e->space);
 	pack(e->ring_pos);
+	pack(e->ring_space);
 	pack((e->peer_ring != 0) | e->fin_wanted << 1 | e->fin_sent << 2 |
 	     e->ring_requested << 3 | e->answer_due << 4 | e->write.cancelled << 5 |
 	     e->policy.asking << 6);
 	pack(e->answer_due ? e->answer_phase - phase : 0);
 	pack(e->request_len);
+	pack(e->eager_lost);
 	pack_held(s, o);
 	if (!e->write.snd) {
 		pack(0);
@@ -134,6 +138,26 @@ static void pack_receiver(const struct side *s)
 	     e->ring_wanted << 7);
 	pack(e->revoke_out ? e->revoke_phase - (e->pr & ~1u) + 64 : 0);
 	pack(e->announced ? e->announced_len : 0);
+	pack(e->ring_end);
+	pack(e->ring_used);
+	pack(e->ring_held);
+	pack(e->ring_freed);
+	pack(e->readers);
+	if (!scenario.eagerly)
+		return;
+	pack(e->eager_room);
+	pack(e->eager_used);
+	pack(e->eager_pos);
+	pack(e->ring_told | e->ring_begun << 1);
+}
+
+static void pack_in_ring(const struct exs_in_ring *m)
+{
+	pack(m->space);
+	if (!m->space)
+		return;
+	pack(m->off);
+	pack(m->len);
 }
 
 static void pack_ops(const struct side *s)
@@ -153,10 +177,13 @@ static void pack_ops(const struct side *s)
 		pack(op->state);
 		if (op->state == OP_DONE)
 			continue;
+		pack(op->called);
 		pack(op->rcv.flags | op->cancelled << 12 | op->dead << 13);
 		pack(op->rcv.filled);
 		pack(op->rcv.base);
 		pack(op->rcv.window);
+		pack(op->rcv.flags & EXS_RCV_ARRIVED || op->state == OP_READS ? 1 + op->number : 0);
+		pack_in_ring(op->state == OP_READS ? &op->m : &op->rcv.in_ring);
 	}
 }
 
@@ -176,8 +203,11 @@ static void pack_side(const struct side *s, const struct side *o)
 	pack(s->copying ? 1 + s->copy.len : 0);
 	pack(s->nchoices);
 	pack(s->nkept);
-	for (i = 0; i < s->nkept; i++)
-		pack(s->kept[i]);
+	for (i = 0; i < s->nkept; i++) {
+		pack(s->kept[i].number);
+		pack(s->kept[i].len);
+		pack_in_ring(&s->kept[i].m);
+	}
 	if (tight_credits()) {
 		pack(s->unposted);
 		pack(s->e.credits.have);
@@ -187,6 +217,10 @@ static void pack_side(const struct side *s, const struct side *o)
 		pack(s->e.credits.wanted);
 		pack(s->e.credits.peer_total);
 		pack(s->nsizes);
+	}
+	if (scenario.asks) {
+		pack(s->e.credits.asked);
+		pack(s->e.credits_wanted);
 	}
 	if (scenario.confirm) {
 		pack(s->e.credits.fin_left);

@@ -142,7 +142,7 @@ static void fill_segs(struct exs_engine *e, struct exs_tx *tx)
 	};
 }
 
-/* Return: what the processor has to do for it. */
+/* Return: the processor's work for it. */
 static u64 transmit(struct clock *c, struct host *h, struct exs_tx *tx, u64 now)
 {
 	u64 cost = c->costs.packet + (tx->kind == EXS_TX_ADVERT ? c->costs.key : 0);
@@ -286,7 +286,7 @@ static void init_host(struct clock *c, struct host *h)
 	(void)c;
 }
 
-/* Receives are there before sends. */
+/* Receives are posted before sends. */
 void clock_load(struct clock *c, const struct clock_load *load)
 {
 	u32 i, k, had_sends = c->load.sends, had_recvs = c->load.recvs;
@@ -335,7 +335,7 @@ static u64 got(const struct clock *c)
 	return c->host[0].got + c->host[1].got;
 }
 
-/* They may yet be used. */
+/* They may still be used. */
 static u64 outstanding_adverts(const struct clock *c)
 {
 	return c->host[0].e.adverts_out + c->host[1].e.adverts_out;

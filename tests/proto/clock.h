@@ -2,9 +2,9 @@
 /*
  * Two engines and a clock: what a transfer costs, without a machine.
  *
- * A discrete-event simulation. Each host has one processor and one link; what they do takes
- * the time that struct clock_costs says. Programs send and receive as struct clock_load says.
- * The same run gives the same figures everywhere.
+ * A discrete-event simulation. Each host has one processor and one link; struct clock_costs
+ * has the duration of their actions. Programs send and receive as struct clock_load says. The
+ * same run gives the same figures everywhere.
  */
 #ifndef PROTO_TEST_CLOCK_H
 #define PROTO_TEST_CLOCK_H
@@ -28,8 +28,8 @@ struct clock_load {
 	u32 sends, send_len;
 	u32 recvs, recv_len;
 	u32 recv_flags;
-	u64 late;	/* ns from a receive's end until it is posted again, beyond costs.wake */
-	u32 burst;	/* receives are posted again so many at a time */
+	u64 late;	/* ns from a receive's end until it is posted again, added to costs.wake */
+	u32 burst;	/* number of receives posted again together */
 	u64 think;	/* ns between a send's end and the next      */
 	bool both_ways;
 };
@@ -48,8 +48,8 @@ struct clock_result {
 #define CLOCK_OPS	256
 
 /*
- * A run can be looked at, and changed, while it goes: clock_begin(), then clock_run() until
- * a time, and clock_result() for what happened since clock_mark().
+ * A run can be observed, and changed: clock_begin(), then clock_run() until a time, and
+ * clock_result() for the events since clock_mark().
  */
 struct clock;
 

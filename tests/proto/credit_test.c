@@ -73,7 +73,7 @@ static void test_immediate_carries_them(void)
 	EXPECT(!a.stats.credits_sent && !b.stats.credits_sent);
 }
 
-/* There is room for them up to a mebibyte. */
+/* An immediate has room for credits up to a mebibyte. */
 static void test_long_transfers_carry_none(void)
 {
 	pair_init(EXS_WIRE_STREAM, 8);
@@ -106,7 +106,7 @@ static void test_violations(void)
 	for (i = 0; i < 4; i++)
 		EXPECT(!exs_engine_rx_msg(&a, &msg, &eager_rcv));
 	EXPECT(exs_engine_rx_msg(&a, &msg, &eager_rcv) == -EPROTO);
-	/* Reposted, but not told: still none to send with. */
+	/* Reposted, but not announced: no credit to send with. */
 	exs_engine_reposted(&a);
 	EXPECT(exs_engine_rx_msg(&a, &msg, &eager_rcv) == -EPROTO);
 	EXPECT(exs_engine_rx_imm(&a, 0) == -EPROTO);
@@ -129,7 +129,7 @@ static void test_violations_of_immediates(void)
 	EXPECT(a.credits.have == 4);
 }
 
-/* More receives: told at once, to be used at once, and bounded. */
+/* More receives are announced at once, usable at once, and bounded. */
 static void test_grows(void)
 {
 	static struct exs_msg msg = { .type = EXS_MSG_CREDIT };
@@ -156,7 +156,7 @@ static void test_grows(void)
 	EXPECT(exs_engine_rx_msg(&a, &msg, &eager_rcv) == -EPROTO);
 }
 
-/* Fewer: only by what the peer has spent. */
+/* Fewer receives: only credits that the peer has spent can be withheld. */
 static void test_shrinks(void)
 {
 	static struct exs_msg msg = { .type = EXS_MSG_CREDIT, .a = 6 };
@@ -171,13 +171,13 @@ static void test_shrinks(void)
 	}
 	EXPECT(passes(&b, &a, EXS_MSG_CREDIT) && tx.msg.a == 6 && !tx.msg.credits);
 	EXPECT(exs_engine_credits(&b) == 6 && a.credits.have == 6 && !b.credits.owed);
-	/* What the peer still holds cannot be taken from it. */
+	/* Credits that the peer holds cannot be taken back. */
 	EXPECT(!exs_engine_rx_msg(&a, &msg, &eager_rcv));
 	msg.a = 5;
 	EXPECT(exs_engine_rx_msg(&a, &msg, &eager_rcv) == -EPROTO);
 }
 
-/* Not with the last credit: what was kept back would not be told of again. */
+/* Not with the last credit: the withheld number would not be announced again. */
 static void test_resizing_leaves_one(void)
 {
 	start(4);
@@ -202,7 +202,7 @@ static void start_confirming(u8 socktype, u16 credits)
 	b.config.confirm = true;
 }
 
-/* FIN's credit does not wait for others, and those before it do not count as it. */
+/* FIN's credit does not wait for other credits, and earlier ones do not count as FIN's. */
 static void fin_is_confirmed(u8 socktype)
 {
 	start_confirming(socktype, 8);
@@ -216,9 +216,9 @@ static void fin_is_confirmed(u8 socktype)
 
 	start_confirming(socktype, 8);
 	exs_engine_shutdown(&a);
-	EXPECT(passes(&a, &b, EXS_MSG_FIN) && !exs_engine_confirmed(&a));
+	EXPECT(passes(&a, &b, EXS_MSG_FIN) && !exs_engine_confirmed(&a) && !exs_engine_all_arrived(&a));
 	EXPECT(passes(&b, &a, EXS_MSG_CREDIT) && tx.msg.credits == 1);
-	EXPECT(exs_engine_confirmed(&a) && !exs_engine_confirmed(&b));
+	EXPECT(exs_engine_confirmed(&a) && !exs_engine_confirmed(&b) && exs_engine_all_arrived(&a));
 	EXPECT(!next(&a) && !next(&b));
 }
 
@@ -228,7 +228,7 @@ static void test_fin_is_confirmed(void)
 	fin_is_confirmed(EXS_WIRE_SEQPACKET);
 }
 
-/* Two FINs that cross, one CREDIT each, and nothing more. */
+/* Two FINs that cross cause one CREDIT each, and nothing more. */
 static void test_both_are_confirmed(void)
 {
 	static struct exs_msg fin = { .type = EXS_MSG_FIN };
@@ -248,7 +248,7 @@ static void test_both_are_confirmed(void)
 	EXPECT(!next(&a) && !next(&b));
 }
 
-/* What goes anyhow says it; and it may take the last credit. */
+/* A message that is sent anyway carries it, and may use the last credit. */
 static void test_confirmed_by_any_send(void)
 {
 	static struct exs_msg fin = { .type = EXS_MSG_FIN };
@@ -276,7 +276,7 @@ static void test_confirmed_by_any_send(void)
 	EXPECT(next(&b) && tx.msg.type == EXS_MSG_CREDIT && !b.credits.have);
 }
 
-/* Where the transport tells, nobody else does. */
+/* Where the transport reports arrival, no CREDIT does. */
 static void test_confirmed_by_the_transport(void)
 {
 	start(8);
@@ -284,6 +284,92 @@ static void test_confirmed_by_the_transport(void)
 	exs_engine_shutdown(&a);
 	EXPECT(passes(&a, &b, EXS_MSG_FIN) && exs_engine_confirmed(&a));
 	EXPECT(!next(&b));
+}
+
+static void start_asking(u16 credits)
+{
+	start(credits);
+	a.config.ours.features = a.config.peer.features = EXS_WIRE_F_ASK;
+	b.config.ours.features = b.config.peer.features = EXS_WIRE_F_ASK;
+}
+
+/* Once for each number, by the side that has to wait. */
+static void test_asks_for_more(void)
+{
+	u32 i;
+
+	start_asking(4);
+	for (i = 0; i < 9; i++)
+		send_on(&a, &snd[i], 1);
+	for (i = 0; i < 2; i++)
+		EXPECT(passes(&a, &b, EXS_MSG_EAGER));
+	EXPECT(passes(&a, &b, EXS_MSG_CREDIT) && tx.msg.b == 4);
+	EXPECT(b.credits_wanted && !next(&a));
+	b.credits_wanted = false;
+	exs_engine_resize(&b, 8);
+	EXPECT(passes(&b, &a, EXS_MSG_CREDIT) && tx.msg.a == 8 && !tx.msg.b);
+	for (i = 0; i < 6; i++)
+		EXPECT(passes(&a, &b, EXS_MSG_EAGER));
+	EXPECT(!b.credits_wanted);
+	EXPECT(passes(&a, &b, EXS_MSG_CREDIT) && tx.msg.b == 8 && b.credits_wanted);
+}
+
+/* Two credits are enough when nothing more waits: no request. */
+static void test_asks_only_when_it_waits(void)
+{
+	start_asking(4);
+	send_on(&a, &snd[0], 1);
+	send_on(&a, &snd[1], 1);
+	EXPECT(passes(&a, &b, EXS_MSG_EAGER) && passes(&a, &b, EXS_MSG_EAGER));
+	EXPECT(a.credits.have == 2 && !next(&a));
+	recv_on(&a, &rcv[0], 10, EXS_RCV_DIRECT);
+	EXPECT(passes(&a, &b, EXS_MSG_CREDIT) && tx.msg.b == 4);
+}
+
+/* After FIN nothing is advertised, so no credits are requested for it. */
+static void test_asks_for_nothing_after_fin(void)
+{
+	static struct exs_msg fin = { .type = EXS_MSG_FIN };
+
+	pair_init(EXS_WIRE_STREAM, 4);
+	a.config.ours.features = a.config.peer.features = EXS_WIRE_F_ASK | EXS_WIRE_F_STREAM_EAGER;
+	a.config.ours.eager_space = a.eager_room = 2048;
+	a.credits.have = 2;
+	/* Unread, so the receive does not end with FIN. */
+	EXPECT(!exs_engine_rx_msg(&a, &(struct exs_msg){ .type = EXS_MSG_EAGER, .b = 5, .len = 5 }, &eager_rcv));
+	recv_on(&a, &rcv[0], 10, EXS_RCV_DIRECT | EXS_RCV_WAITALL);
+	EXPECT(exs_credit_ask_due(&a));
+	EXPECT(!exs_engine_rx_msg(&a, &fin, &eager_rcv) && exs_rcv_head(&a) == &rcv[0]);
+	EXPECT(!exs_credit_ask_due(&a) && !next(&a));
+}
+
+/* A peer that does not offer it would not know what it means. */
+static void test_asks_nobody_else(void)
+{
+	u32 i;
+
+	start_asking(4);
+	a.config.peer.features = 0;
+	for (i = 0; i < 3; i++)
+		send_on(&a, &snd[i], 1);
+	EXPECT(passes(&a, &b, EXS_MSG_EAGER) && passes(&a, &b, EXS_MSG_EAGER));
+	EXPECT(!next(&a));
+}
+
+/* A number that was true when it was sent; and a request without the feature. */
+static void test_asked_of_another_number(void)
+{
+	static struct exs_msg ask = { .type = EXS_MSG_CREDIT, .b = 4 };
+
+	start_asking(8);
+	EXPECT(!exs_engine_rx_msg(&b, &ask, &eager_rcv) && !b.credits_wanted);
+	ask.b = 8;
+	EXPECT(!exs_engine_rx_msg(&b, &ask, &eager_rcv) && b.credits_wanted);
+	ask.b = EXS_WIRE_CREDITS_MAX + 1;
+	EXPECT(exs_engine_rx_msg(&b, &ask, &eager_rcv) == -EPROTO);
+	start(8);
+	ask.b = 8;
+	EXPECT(exs_engine_rx_msg(&b, &ask, &eager_rcv) == -EPROTO);
 }
 
 int main(void)
@@ -301,6 +387,11 @@ int main(void)
 		{ "fewer credits", test_shrinks },
 		{ "a new number leaves one", test_resizing_leaves_one },
 		{ "no more owed than there are", test_repost_is_bounded },
+		{ "more are asked for once", test_asks_for_more },
+		{ "asks only when it waits", test_asks_only_when_it_waits },
+		{ "asks for nothing after FIN", test_asks_for_nothing_after_fin },
+		{ "asks nobody who does not offer it", test_asks_nobody_else },
+		{ "asking of another number", test_asked_of_another_number },
 		{ "FIN is confirmed at once", test_fin_is_confirmed },
 		{ "both FINs are, and once", test_both_are_confirmed },
 		{ "by any SEND, or the last credit", test_confirmed_by_any_send },

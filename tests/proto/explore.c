@@ -73,7 +73,7 @@ static u64 state_hash(void)
 	return hash ? hash : 1;
 }
 
-/* The world as it is becomes the end of the path. */
+/* Append the present world to the path. */
 static void push(u64 hash)
 {
 	struct frame *f;
@@ -101,7 +101,7 @@ static void pop(void)
 	*seen_find(f->hash) &= ~ON_PATH;
 }
 
-/* Where the step led: somewhere new, known, or back onto the path. */
+/* The result of the step: a new state, a known one, or one on the path. */
 static bool enter(struct frame *f)
 {
 	u64 hash;
@@ -119,7 +119,7 @@ static bool enter(struct frame *f)
 	return true;
 }
 
-/* One step from the end of the path. */
+/* Take one step from the end of the path. */
 static bool advance(void)
 {
 	struct frame *f = &path[depth - 1];

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * One engine, and a peer that says anything at any time. The engine may refuse
- * (the connection is then reset, as the connection layer does), but must not
- * crash, loop, leave its bounds, accept a write where none was invited, or lose
- * an operation.
+ * One engine, and a peer that says anything at any time. The engine may refuse (the connection
+ * is then reset, as core does), but must not crash, loop, leave its bounds, accept a write that
+ * it did not invite, or lose an operation.
  */
 #include "fuzz.h"
 
@@ -26,7 +25,7 @@ static u32 word(void)
 	return byte() | byte() << 8 | byte() << 16 | byte() << 24;
 }
 
-/* Something near what would be right, or anything. */
+/* A plausible value, or any. */
 static u32 near(u32 right)
 {
 	u32 how = byte();
@@ -45,6 +44,9 @@ static struct {
 	struct exs_copy copy;
 	bool copying;
 	u32 kept[OPS], nkept;
+	struct exs_in_ring in_ring[OPS]; /* stored there                   */
+	u32 nin_ring;
+	u32 reading;		/* space of one that is being read         */
 	u32 peer_owes;		/* credits that the peer may return        */
 } f;
 
@@ -70,8 +72,12 @@ static void start(void)
 	config.peer.max_segs = how & 4 ? 0xffff : EXS_WIRE_SEGS_MAX;
 	config.eager_max = word();
 	config.confirm = how & 16;
+	config.ring_max = how & 32 ? 1 + byte() : EXS_RING_MESSAGE_MAX;
+	config.ring_overhead = how & 64 ? byte() : 0;
+	config.ours.features = byte();
+	config.peer.features = config.ours.features;
 	exs_engine_init(&f.e, &config);
-	if (how & 8 && f.stream)
+	if (how & 8)
 		exs_engine_ring_ready(&f.e, 1 + byte());
 }
 
@@ -101,12 +107,19 @@ static void check_receives(void)
 static void check_engine(void)
 {
 	struct exs_engine *e = &f.e;
-	u32 total = f.stream ? e->ring : e->config.ours.eager_space;
+	u32 eager = e->config.ours.eager_space;
+	u32 total = f.stream && e->ring_told ? e->ring : eager;
+	u32 used = f.stream && e->ring_told ? e->used - e->eager_used : e->used;
 
 	check_receives();
-	MUST(e->used <= total && e->freed <= total - e->used);
+	MUST(used <= total && e->freed <= total - used);
+	MUST(e->eager_used <= e->used && (u64)e->eager_used + e->eager_room <= eager);
+	MUST(!e->eager_pos || e->eager_pos < eager);
+	MUST((u64)e->ring_used + e->ring_held + e->ring_freed <= e->ring);
+	MUST(e->ring_end <= e->ring);
+	MUST(e->ring_space <= e->peer_ring && e->ring_pos <= e->peer_ring);
 	MUST(!e->ring || e->read_pos < e->ring);
-	MUST(e->space <= (f.stream ? e->peer_ring : e->config.peer.eager_space));
+	MUST(e->space <= (f.stream && e->peer_ring ? e->peer_ring : e->config.peer.eager_space));
 	MUST(e->held.count <= EXS_ADVERTS_MAX);
 	MUST(e->held.seg_count <= EXS_HELD_SEGS_MAX);
 	MUST(e->credits.have <= e->credits.peer_total);
@@ -133,7 +146,7 @@ static void take_done(void)
 	}
 }
 
-/* A plain recv() at the head reads what it wants and goes. */
+/* A plain recv() at the head reads what it wants and leaves. */
 static bool read_one(void)
 {
 	u32 i, n, off;
@@ -152,7 +165,7 @@ static bool read_one(void)
 	return false;
 }
 
-/* What is in the ring goes to those who wait for it. */
+/* Bytes in the ring go to waiting receives. */
 static void read_ring(void)
 {
 	do {
@@ -197,7 +210,7 @@ static void do_recv(void)
 	u32 i = byte() % OPS;
 	struct exs_rcv *rcv = &f.rcv[i];
 
-	if (f.rcv_busy[i] || f.nkept)
+	if (f.rcv_busy[i] || f.nkept || f.nin_ring)
 		return;
 	f.rcv_busy[i] = true;
 	memset(rcv, 0, sizeof(*rcv));
@@ -225,6 +238,15 @@ static void do_cancel(void)
 		exs_engine_cancel_snd(&f.e, &f.snd[i]);
 }
 
+/* Its bytes are in the ring, or are eager. */
+static void check_piece(u32 off, u32 n)
+{
+	u32 size = off & EXS_OFF_EAGER ? f.e.config.ours.eager_space : f.e.ring;
+
+	off &= ~EXS_OFF_EAGER;
+	MUST(off < size && n <= size - off);
+}
+
 static void do_read(void)
 {
 	struct exs_rcv *head = exs_rcv_head(&f.e);
@@ -232,10 +254,18 @@ static void do_read(void)
 
 	if (f.nkept)
 		exs_engine_unqueued(&f.e, f.kept[--f.nkept]);
+	if (f.reading) {
+		exs_engine_read(&f.e, byte() & 1 ? f.reading : 0);
+		f.reading = 0;
+	} else if (f.nin_ring) {
+		exs_engine_reading(&f.e);
+		f.reading = f.in_ring[--f.nin_ring].space;
+	}
 	if (!head || !(head->flags & EXS_RCV_READER))
 		return;
 	n = exs_engine_peek(&f.e, head, byte(), &off);
-	MUST(!n || (off < f.e.ring && n <= f.e.ring - off));
+	if (n)
+		check_piece(off, n);
 	n = exs_engine_peek(&f.e, head, 0, &off);
 	exs_engine_consume(&f.e, head, min_t(u64, n, head->len - head->filled));
 }
@@ -249,8 +279,8 @@ static void do_copy(void)
 	}
 	if (!exs_engine_next_copy(&f.e, &f.copy))
 		return;
-	MUST(f.copy.len && f.copy.ring_off < f.e.ring);
-	MUST(f.copy.len <= f.e.ring - f.copy.ring_off);
+	MUST(f.copy.len || !f.stream);
+	check_piece(f.copy.ring_off, f.copy.len);
 	MUST(f.copy.rcv_off + f.copy.len <= f.copy.rcv->len);
 	MUST(!exs_engine_next_copy(&f.e, &f.copy));
 	f.copying = true;
@@ -262,7 +292,7 @@ static void check_write(void)
 
 	MUST(tx.nsegs <= EXS_WIRE_SEGS_MAX);
 	for (i = 0; i < tx.nsegs; i++) {
-		/* Only where the peer invited us: see segs_from_input(). */
+		/* Only where we invited it: see segs_from_input(). */
 		MUST(tx.segs[i].addr >> 32 == tx.segs[i].key);
 		sum += tx.segs[i].len;
 	}
@@ -270,7 +300,7 @@ static void check_write(void)
 	MUST(tx.offset + tx.len <= tx.snd->len);
 }
 
-/* All that can go out now; the amount is bounded by credits and data. */
+/* Transmit everything possible; credits and data bound the amount. */
 static void do_transmit(void)
 {
 	u32 max = 4096 + byte() * 100000, n = 0;
@@ -341,9 +371,12 @@ static void message_from_input(void)
 	msg.credits = byte() < 240 ? min(f.peer_owes, byte()) : word();
 	msg.c = byte() < 200 ? 0 : byte();
 	msg.b = near(e->rp);
+	if (msg.type == EXS_MSG_SPACE)
+		msg.b = byte() < 128 ? 0 : byte();
 	switch (msg.type) {
 	case EXS_MSG_CREDIT:
 		msg.a = byte() < 128 ? 0 : near(e->credits.peer_total - min(f.peer_owes, byte()));
+		msg.b = byte() < 128 ? 0 : near(e->credits.total);
 		break;
 	case EXS_MSG_ADVERT:
 		msg.a = near(f.stream ? (e->ps | 1) + (opens ? 1 : -1) : e->sp + e->held.count);
@@ -365,6 +398,19 @@ static void message_from_input(void)
 	payload_from_input();
 }
 
+/* A message without a receive is in the ring, apart from the others there. */
+static void take_kept(void)
+{
+	const struct exs_in_ring *m = &f.e.kept;
+
+	if (!m->space)
+		return;
+	MUST(!f.stream && m->len && m->off < f.e.ring && m->len <= f.e.ring - m->off);
+	MUST(m->space >= m->len && m->space <= f.e.ring_used);
+	if (f.nin_ring < OPS)
+		f.in_ring[f.nin_ring++] = *m;
+}
+
 static bool rx_message(void)
 {
 	struct exs_rcv *rcv;
@@ -374,14 +420,15 @@ static bool rx_message(void)
 		return false;
 	f.peer_owes -= min_t(u32, f.peer_owes, msg.credits);
 	f.peer_owes = min_t(u32, f.peer_owes, f.e.credits.peer_total - f.e.credits.have);
+	take_kept();
 	if (rcv)
 		MUST(msg.type == EXS_MSG_EAGER && rcv->filled <= msg.len);
-	else if (msg.type == EXS_MSG_EAGER && f.nkept < OPS)
+	else if (!f.stream && msg.type == EXS_MSG_EAGER && f.nkept < OPS)
 		f.kept[f.nkept++] = msg.len;
 	return true;
 }
 
-/* A write is accepted only where one was invited, and only so long. */
+/* A write is accepted only where one was invited, and only up to its length. */
 static bool rx_write(void)
 {
 	u32 mark = byte(), len = byte() < 200 ? byte() % 17 : word();
@@ -389,7 +436,9 @@ static bool rx_write(void)
 	u32 kind;
 	struct exs_rcv *head = exs_rcv_head(&f.e);
 	struct exs_rcv before = head ? *head : (struct exs_rcv){ 0 };
-	u32 room = f.e.ring - f.e.used - f.e.freed;
+	u32 room = f.e.ring - f.e.ring_used - f.e.ring_held - f.e.ring_freed;
+
+	u32 used_before = f.e.used + f.e.freed;
 
 	/* With credits: a kind and some of them. */
 	if (exs_imm_credited(imm))
@@ -399,11 +448,14 @@ static bool rx_write(void)
 	if (exs_engine_rx_imm(&f.e, imm))
 		return false;
 	f.peer_owes -= min_t(u32, f.peer_owes, exs_imm_credits(imm));
+	take_kept();
+	if (f.stream)
+		room -= used_before;
 	if (kind == EXS_IMM_INDIRECT || (f.stream && kind == EXS_IMM_MORE)) {
-		MUST(f.stream && len && len <= room);
+		MUST(len && len <= room);
 		return true;
 	}
-	MUST(head && before.flags & EXS_RCV_ADVERTISED);
+	MUST(!f.e.kept.space && head && before.flags & EXS_RCV_ADVERTISED);
 	MUST(len <= before.window - (before.filled - before.base));
 	MUST(head->filled == before.filled + len);
 	return true;
@@ -441,6 +493,8 @@ static bool step(void)
 			exs_engine_shutdown(&f.e);
 		else if (byte() > 230)
 			exs_engine_resize(&f.e, byte() * 5);
+		else if (f.e.ring_wanted && byte() > 250)
+			exs_engine_ring_refused(&f.e);
 		else if (f.e.ring_wanted)
 			exs_engine_ring_ready(&f.e, 1 + byte());
 		break;

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Whatever is parsed is in bounds, and is written again as it was. */
+/*
+ * Parsed messages are within bounds, and are written again unchanged.
+ */
 #include "fuzz.h"
 
 static void fuzz_hello(const u8 *data, size_t size)
@@ -11,7 +13,7 @@ static void fuzz_hello(const u8 *data, size_t size)
 		return;
 	MUST(hello.recv_len >= EXS_WIRE_BUF_LEN);
 	MUST(exs_wire_put_hello(again, sizeof(again), &hello) == sizeof(again));
-	/* But for what is reserved. */
+	/* Except for reserved bytes. */
 	MUST(!memcmp(again, data, 7) && !memcmp(again + 8, data + 8, 16));
 }
 
@@ -53,7 +55,7 @@ static void fuzz_msg(const u8 *data, size_t size)
 	MUST(exs_wire_put_msg(again, len - 1, &msg) == -EMSGSIZE);
 }
 
-/* What random bytes seldom get right. */
+/* Values that random bytes seldom have. */
 static void fuzz_plausible(const u8 *data, size_t size)
 {
 	static const u8 hello[] = { 0x45, 0x58, 0x53, 0x31, 1, 0 };

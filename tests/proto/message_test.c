@@ -55,7 +55,7 @@ static void test_announced(void)
 	EXPECT(!next(&b));
 }
 
-/* The announced send is taken back: so is the announcement. */
+/* The announced send is cancelled, and so is the announcement. */
 static void test_withdrawn(void)
 {
 	start();
@@ -67,7 +67,7 @@ static void test_withdrawn(void)
 	EXPECT(passes(&a, &b, EXS_MSG_REQUEST) && exs_engine_readable(&b) == 300);
 }
 
-/* The limit is raised, and lowered: what was announced goes eagerly, or the other way. */
+/* The limit is raised, or lowered: the announced message is sent eagerly, or the reverse. */
 static void test_tuned(void)
 {
 	start();
@@ -79,7 +79,7 @@ static void test_tuned(void)
 	exs_engine_tune(&a, 299, EXS_ADVERTS_MAX);
 	send_on(&a, &snd[1], 300);
 	EXPECT(passes(&a, &b, EXS_MSG_REQUEST) && !next(&a));
-	/* Too much to ask for. */
+	/* More than allowed. */
 	exs_engine_tune(&a, EXS_WIRE_DATA_MAX + 1, EXS_ADVERTS_MAX);
 	EXPECT(a.config.eager_max == EXS_WIRE_DATA_MAX);
 }
@@ -94,13 +94,13 @@ static void test_eager_space(void)
 	for (i = 0; i < n; i++)
 		EXPECT(passes(&a, &b, EXS_MSG_EAGER) && !eager_rcv);
 	EXPECT(!next(&a) && a.stats.ring_stalls == 1);
-	/* Out of space, an advert helps as well. */
+	/* Without space, an advert helps as well. */
 	for (i = 0; i < n - 1; i++)
 		exs_engine_unqueued(&b, 100);
 	EXPECT(passes(&b, &a, EXS_MSG_SPACE) && !next(&b));
 	EXPECT(passes(&a, &b, EXS_MSG_EAGER) && passes(&a, &b, EXS_MSG_EAGER));
 	exs_engine_unqueued(&b, 100);
-	EXPECT(!next(&b));	/* too little to be worth a message */
+	EXPECT(!next(&b));	/* too little for a message of its own */
 }
 
 static void test_cancel(void)
@@ -123,7 +123,7 @@ static void test_cancel(void)
 	EXPECT(exs_engine_next_rcv_done(&b) == &rcv[1]);
 }
 
-/* What ended before it could be cancelled, ended as it did. */
+/* An operation that ended before it could be cancelled keeps its result. */
 static void test_cancel_after_the_end(void)
 {
 	start();
@@ -157,7 +157,7 @@ static void test_stale_advert(void)
 	}
 }
 
-/* One whose bytes are not there yet; it may have none. */
+/* A send whose bytes are not there yet; it may have none. */
 static void test_gate(void)
 {
 	start();
@@ -224,7 +224,7 @@ static void test_violations(void)
 	for (i = 0; i < 2; i++)
 		EXPECT(!send_raw(&a, EXS_MSG_EAGER, i, 1000, 1000));
 	EXPECT(send_raw(&a, EXS_MSG_EAGER, 2, 1000, 1000) == -EPROTO);
-	/* What was read, but not returned, is not free, either. */
+	/* Bytes that were read, but not returned, are not free either. */
 	start();
 	for (i = 0; i < 2; i++) {
 		recv_on(&a, &rcv[i], 1000, 0);
@@ -236,6 +236,170 @@ static void test_violations(void)
 	i = EXS_WIRE_DATA_MAX + 1;
 	EXPECT(send_raw(&a, EXS_MSG_EAGER, 0, i, i) == -EPROTO);
 	EXPECT(!send_raw(&a, EXS_MSG_EAGER, 0, i - 1, i - 1));
+}
+
+/* Both offer a ring; @b makes its own when a message of medium size is announced. */
+static void announce_ring(u32 size)
+{
+	struct exs_engine *both[] = { &a, &b };
+	u32 i;
+
+	start();
+	for (i = 0; i < 2; i++) {
+		both[i]->config.ours.features = EXS_WIRE_F_MESSAGE_RING;
+		both[i]->config.peer.features = EXS_WIRE_F_MESSAGE_RING;
+		both[i]->config.ring_max = 200;
+		both[i]->config.ring_overhead = 10;
+	}
+	send_on(&a, &snd[39], 150);
+	EXPECT(passes(&a, &b, EXS_MSG_REQUEST) && b.ring_wanted);
+	exs_engine_ring_ready(&b, size);
+}
+
+static void start_ring(u32 size)
+{
+	announce_ring(size);
+	EXPECT(passes(&b, &a, EXS_MSG_RING) && !b.ring_wanted && !next(&b));
+	EXPECT(passes(&a, &b, EXS_MSG_REQUEST) && !tx.msg.b);
+	EXPECT(writes(&a, &b, EXS_IMM_INDIRECT, 150) && b.kept.len == 150 && !b.kept.off);
+	EXPECT(tx.snd_done && exs_engine_readable(&b) && !exs_engine_eof(&b));
+}
+
+/* Before the receives, in one piece each, read by several threads. */
+static void test_ring_ahead(void)
+{
+	start_ring(1000);
+	send_on(&a, &snd[0], 200);
+	EXPECT(writes(&a, &b, EXS_IMM_INDIRECT, 200) && b.kept.off == 160 && b.kept.space == 210);
+	send_on(&a, &snd[1], 50);
+	EXPECT(passes(&a, &b, EXS_MSG_EAGER) && !b.kept.space);
+	exs_engine_reading(&b);
+	exs_engine_reading(&b);
+	exs_engine_read(&b, 210);
+	EXPECT(!b.ring_freed);
+	exs_engine_read(&b, 0);		/* looked at */
+	EXPECT(b.ring_freed == 210 && !next(&b));
+	exs_engine_reading(&b);
+	exs_engine_read(&b, 160);
+	EXPECT(!b.ring_used && passes(&b, &a, EXS_MSG_SPACE) && tx.msg.b == 370);
+	EXPECT(a.ring_space == 1000);
+	/* A larger one has to be announced, as without a ring. */
+	send_on(&a, &snd[2], 201);
+	EXPECT(passes(&a, &b, EXS_MSG_REQUEST) && tx.msg.b == 201);
+}
+
+/* No message crosses the ring's end; skipped bytes belong to it. */
+static void test_ring_wraps(void)
+{
+	u32 i;
+
+	start_ring(1010);
+	for (i = 0; i < 5; i++) {
+		send_on(&a, &snd[i], 200);
+		EXPECT((i == 4) == !writes(&a, &b, EXS_IMM_INDIRECT, 200));
+	}
+	EXPECT(a.stats.ring_stalls == 1);
+	for (i = 0; i < 2; i++) {
+		exs_engine_reading(&b);
+		exs_engine_read(&b, i ? 210 : 160);
+	}
+	EXPECT(passes(&b, &a, EXS_MSG_SPACE));
+	EXPECT(writes(&a, &b, EXS_IMM_INDIRECT, 200) && !b.kept.off && b.kept.space == 220);
+}
+
+/* Receives end in the order of the messages, whichever way each came. */
+static void test_ring_order(void)
+{
+	start_ring(1000);
+	exs_engine_reading(&b);
+	exs_engine_read(&b, 160);
+	recv_on(&b, &rcv[0], 100, 0);
+	recv_on(&b, &rcv[1], 100, 0);
+	send_on(&a, &snd[0], 150);
+	EXPECT(writes(&a, &b, EXS_IMM_INDIRECT, 150) && !b.kept.space);
+	send_on(&a, &snd[1], 5);
+	EXPECT(passes(&a, &b, EXS_MSG_EAGER) && eager_rcv == &rcv[1]);
+	exs_engine_shutdown(&a);
+	EXPECT(passes(&a, &b, EXS_MSG_FIN) && !exs_engine_eof(&b));
+	EXPECT(!exs_engine_next_rcv_done(&b));
+	exs_engine_cancel_rcv(&b, &rcv[1]);
+	EXPECT(copies(&b) == 100 && exs_engine_eof(&b));
+	EXPECT(exs_engine_next_rcv_done(&b) == &rcv[0] && rcv[0].flags & EXS_RCV_TRUNCATED);
+	EXPECT(exs_engine_next_rcv_done(&b) == &rcv[1] && rcv[1].filled == 5 && !rcv[1].err);
+}
+
+static int say_ring(struct exs_engine *e, u8 type, u32 size)
+{
+	static struct exs_msg msg;
+
+	msg = (struct exs_msg){ .type = type, .b = size, .nsegs = type == EXS_MSG_RING };
+	msg.segs[0] = (struct exs_seg){ .addr = 1, .key = 1, .len = size };
+	return exs_engine_rx_msg(e, &msg, &eager_rcv);
+}
+
+static int indirect(struct exs_engine *e, u32 len)
+{
+	return exs_engine_rx_imm(e, exs_imm(EXS_IMM_INDIRECT, len));
+}
+
+static void test_ring_violations(void)
+{
+	start();
+	EXPECT(say_ring(&a, EXS_MSG_RING, 1000) == -EPROTO);	/* not offered */
+	announce_ring(1000);
+	EXPECT(indirect(&b, 100) == -EPROTO);	/* there is one, but nobody was told */
+	start_ring(1000);
+	EXPECT(say_ring(&a, EXS_MSG_RING, 1000) == -EPROTO);	/* a second one */
+	EXPECT(say_ring(&a, EXS_MSG_SPACE, 161) == -EPROTO);
+	EXPECT(!say_ring(&a, EXS_MSG_SPACE, 160) && a.ring_space == 1000);
+	EXPECT(indirect(&b, 0) == -EPROTO);
+	EXPECT(indirect(&b, 831) == -EPROTO && !indirect(&b, 830));
+	start_ring(1000);
+	EXPECT(!indirect(&b, 500));
+	exs_engine_reading(&b);
+	exs_engine_read(&b, 160);
+	/* 330 after the last, and 160 that were read, but not returned. */
+	EXPECT(indirect(&b, 321) == -EPROTO && !indirect(&b, 320));
+	EXPECT(indirect(&b, 1) == -EPROTO);
+	start_ring(1000);
+	say_ring(&b, EXS_MSG_FIN, 0);
+	EXPECT(indirect(&b, 1) == -EPROTO);
+}
+
+/*
+ * A kept message, copied at once, does not end its receive before one whose message is still
+ * being copied.
+ */
+static void test_ring_kept_behind(void)
+{
+	start_ring(1000);
+	exs_engine_reading(&b);
+	exs_engine_read(&b, 160);
+	recv_on(&b, &rcv[0], 150, 0);
+	send_on(&a, &snd[0], 150);
+	send_on(&a, &snd[1], 5);
+	EXPECT(writes(&a, &b, EXS_IMM_INDIRECT, 150) && passes(&a, &b, EXS_MSG_EAGER) && !eager_rcv);
+	exs_engine_unqueued(&b, 5);
+	rcv[1] = (struct exs_rcv){ .len = 10, .filled = 5 };
+	exs_engine_recv_kept(&b, &rcv[1]);
+	EXPECT(!exs_engine_next_rcv_done(&b) && copies(&b) == 150);
+	EXPECT(exs_engine_next_rcv_done(&b) == &rcv[0] && exs_engine_next_rcv_done(&b) == &rcv[1]);
+	EXPECT(rcv[1].filled == 5);
+}
+
+/* There is no ring: nothing changes. */
+static void test_ring_refused(void)
+{
+	start();
+	a.config.ours.features = a.config.peer.features = EXS_WIRE_F_MESSAGE_RING;
+	b.config.ours.features = b.config.peer.features = EXS_WIRE_F_MESSAGE_RING;
+	b.config.ring_max = 200;
+	send_on(&a, &snd[0], 150);
+	EXPECT(passes(&a, &b, EXS_MSG_REQUEST) && b.ring_wanted);
+	exs_engine_ring_refused(&b);
+	EXPECT(!b.ring_wanted && !next(&b));
+	recv_on(&b, &rcv[0], 200, 0);
+	EXPECT(passes(&b, &a, EXS_MSG_ADVERT) && writes(&a, &b, EXS_IMM_DIRECT, 150) && !b.ring_wanted);
 }
 
 static void test_empty_receive(void)
@@ -264,6 +428,12 @@ int main(void)
 		{ "FIN", test_fin },
 		{ "violations", test_violations },
 		{ "an empty receive", test_empty_receive },
+		{ "ahead in a ring", test_ring_ahead },
+		{ "a ring wraps", test_ring_wraps },
+		{ "order with a ring", test_ring_order },
+		{ "kept, behind a copy", test_ring_kept_behind },
+		{ "a ring refused", test_ring_refused },
+		{ "violations of a ring", test_ring_violations },
 	};
 
 	return RUN_TESTS("message", tests);

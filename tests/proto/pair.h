@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Unit tests: two engines with nothing between them. What one transmits is
- * handed to the other at once; the tests look at each thing as it passes.
+ * Unit tests: two engines without a channel. Each gets the other's messages at once, and the
+ * tests look at all of them.
  */
 #ifndef PROTO_TEST_PAIR_H
 #define PROTO_TEST_PAIR_H
@@ -31,7 +31,7 @@ static inline void pair_init(u8 socktype, u16 credits)
 	exs_engine_init(&b, &config);
 }
 
-/* Addresses are what a test can recognise: 1000 * receive's length + base. */
+/* Addresses that a test recognises: 1000 * length of the receive + base. */
 static inline void fill_segs(struct exs_engine *e)
 {
 	struct exs_seg *seg = tx.msg.segs;
@@ -48,7 +48,7 @@ static inline void fill_segs(struct exs_engine *e)
 	tx.msg.nsegs = seg->len ? 1 : 0;
 }
 
-/* The next thing that @e transmits, to look at; false if there is none. */
+/* Look at the next thing that @e transmits; false if there is nothing. */
 static inline bool next(struct exs_engine *e)
 {
 	if (!exs_engine_next_tx(e, 4096, &tx))
@@ -57,7 +57,7 @@ static inline bool next(struct exs_engine *e)
 	return true;
 }
 
-/* Give it to @to. */
+/* Pass it to @to. */
 static inline int hand(struct exs_engine *to)
 {
 	int err;
@@ -73,7 +73,7 @@ static inline int hand(struct exs_engine *to)
 	return err;
 }
 
-/* The next thing that @from transmits is a @type; hand it over. */
+/* The next thing that @from transmits is a @type; pass it on. */
 static inline bool passes(struct exs_engine *from, struct exs_engine *to, u8 type)
 {
 	if (!next(from) || tx.kind == EXS_TX_WRITE || tx.msg.type != type)
@@ -81,7 +81,7 @@ static inline bool passes(struct exs_engine *from, struct exs_engine *to, u8 typ
 	return !hand(to);
 }
 
-/* The next thing is a WRITE of @len bytes of that kind; hand it over. */
+/* The next thing is a WRITE of @len bytes of that kind; pass it on. */
 static inline u32 kind_of(u32 imm, bool stream)
 {
 	u32 kind = exs_imm_kind(imm);

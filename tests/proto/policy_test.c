@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The policy in time: that it finds the better way, and how soon.
+ * The policy over time: that it finds the better way, and how soon.
  */
 #include "clock.h"
 #include "test.h"
@@ -26,7 +26,7 @@ static struct clock_load blast(u32 depth, u32 len)
 	};
 }
 
-/* So many times what a transfer of everything that is posted takes. */
+/* As a multiple of the time of a transfer of everything that is posted. */
 static u64 rounds(const struct clock_costs *costs, const struct clock_load *load, u32 n)
 {
 	u64 bytes = (u64)load->sends * load->send_len;
@@ -68,10 +68,7 @@ static bool good(const struct clock_costs *costs, const struct clock_load *load)
 	return reaches(0.95, costs, load);
 }
 
-/*
- * Where the two differ by six in a hundred, and a round trip takes 10 ms, the difference is not
- * always found.
- */
+/* If the two differ by 6 %, and a round trip takes 10 ms, the difference is not always found. */
 static bool is_close(const struct clock_costs *costs, const struct clock_load *load)
 {
 	return costs->latency == 5 * MS && load->late && load->sends == 4 && load->send_len == 65536;
@@ -146,7 +143,7 @@ static void test_receives_ahead(void)
 
 #define MOST_ROUNDS	5000
 
-/* How many rounds pass until the share of direct bytes, in ten of them, is from @low to @high. */
+/* The number of rounds until the share of direct bytes, in ten rounds, is from @low to @high. */
 static u32 rounds_until(struct clock *c, const struct clock_costs *costs,
 			const struct clock_load *load, double low, double high)
 {
@@ -164,7 +161,7 @@ static u32 rounds_until(struct clock *c, const struct clock_costs *costs,
 	return n;
 }
 
-/* Habits change: a receiver that was late is ahead, and is late again. */
+/* Behaviour changes: a late receiver is early, and then late again. */
 static void test_change(void)
 {
 	u32 i;

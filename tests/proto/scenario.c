@@ -57,7 +57,7 @@ static bool parse_size(struct side_plan *plan, const char **s)
 	return true;
 }
 
-/* Letters of what the policy does; "-" for nothing. */
+/* Letters for the policy's choices; "-" for none. */
 static bool parse_choice(struct side_plan *plan, const char **s)
 {
 	static const char letters[] = "WALG-";
@@ -126,7 +126,8 @@ static bool parse_word(struct scenario *sc, const char **s)
 		{ "ring=", &sc->ring }, { "credits=", &sc->credits },
 		{ "space=", &sc->eager_space }, { "eager=", &sc->eager_max },
 		{ "channel=", &sc->channel }, { "piece=", &sc->piece },
-		{ "adverts=", &sc->adverts },
+		{ "adverts=", &sc->adverts }, { "most=", &sc->ring_max },
+		{ "overhead=", &sc->ring_overhead },
 	};
 	u32 i;
 
@@ -150,15 +151,19 @@ static bool parse_word(struct scenario *sc, const char **s)
 		sc->confirm = true;
 	else if (starts(s, "invalidate"))
 		sc->invalidate = true;
+	else if (starts(s, "asks"))
+		sc->asks = true;
+	else if (starts(s, "eagerly"))
+		sc->eagerly = true;
 	else
 		return false;
 	return true;
 }
 
 /*
- * Words: seqpacket, prompt, slowcopy, confirm, invalidate, ring=, credits=, space=, eager=,
- * channel=, piece=, adverts=; of side a or b: a.send=1,2 a.recv=D2,NW3 a.cancel=1
- * a.unsend=1 a.credits=6,4 a.choices=WA,G a.fin.
+ * Words: seqpacket, prompt, slowcopy, confirm, invalidate, asks, eagerly, ring=, credits=, space=, eager=,
+ * channel=, piece=, adverts=, most= and overhead= (of messages in the ring); of side a or
+ * b: a.send=1,2 a.recv=D2,NW3 a.cancel=1 a.unsend=1 a.credits=6,4 a.choices=WA,G a.fin.
  */
 int scenario_parse(struct scenario *sc, const char *text)
 {
@@ -179,6 +184,8 @@ int scenario_parse(struct scenario *sc, const char *text)
 		else if (!parse_word(sc, &s))
 			return -1;
 	}
+	if (sc->eagerly && !sc->seqpacket && sc->eager_space > RING_BUF)
+		return -1;
 	if (sc->ring > RING_BUF || sc->channel > CHANNEL_MAX)
 		return -1;
 	/* It is by credits that FIN is confirmed. */

@@ -72,6 +72,8 @@ static void random_scenario(void)
 	scenario.credits = EXS_WIRE_CREDITS_MIN + rnd(20);
 	scenario.eager_space = EXS_WIRE_EAGER_MIN + size(4000);
 	scenario.eager_max = size(EXS_WIRE_DATA_MAX);
+	scenario.ring_max = rnd(3) ? size(RING_BUF) : 0;
+	scenario.ring_overhead = rnd(70);
 	scenario.channel = 1 + rnd(CHANNEL_MAX);
 	scenario.piece = 1 + size(4000);
 	scenario.adverts = 1 + rnd(EXS_ADVERTS_MAX);
@@ -79,11 +81,15 @@ static void random_scenario(void)
 	scenario.atomic_copy = rnd(2);
 	scenario.confirm = rnd(2);
 	scenario.invalidate = rnd(2);
+	scenario.asks = rnd(2);
+	scenario.eagerly = rnd(2);
+	if (scenario.eagerly && !scenario.seqpacket)
+		scenario.eager_space = 1 + size(RING_BUF - 1);
 	random_side(&scenario.side[0]);
 	random_side(&scenario.side[1]);
 }
 
-/* Nothing but attempts to transmit is left, and none succeeds. */
+/* Only attempts to transmit are left, and none succeeds. */
 static bool quiet(const step_t *steps, u32 n)
 {
 	u32 i;
@@ -102,11 +108,11 @@ static bool counters_ok(const struct side *s)
 	const struct exs_engine_stats *st = &s->e.stats;
 
 	if (scenario.seqpacket)
-		return st->direct_writes + st->eager_msgs == s->sent;
-	return st->direct_bytes + st->indirect_bytes == s->sent;
+		return st->direct_writes + st->eager_msgs + st->indirect_writes == s->sent;
+	return st->direct_bytes + st->indirect_bytes + st->eager_bytes == s->sent;
 }
 
-static u64 total[4];
+static u64 total[5];
 
 static bool run(u64 seed)
 {
@@ -121,7 +127,7 @@ static bool run(u64 seed)
 		n = world_steps(steps, &internal);
 		world_now += rnd(1u << rnd(20));
 		if (quiet(steps, n) || world_bad[0]) {
-			/* Nothing waits for ever. */
+			/* Nothing may wait for ever. */
 			if (world_bad[0] || patience++ > 3)
 				break;
 			world_wait(1ull << 42);
@@ -139,7 +145,7 @@ static bool run(u64 seed)
 		return false;
 	for (i = 0; i < 2; i++) {
 		total[0] += world.side[i].e.stats.direct_bytes;
-		total[1] += world.side[i].e.stats.indirect_bytes;
+		total[1 + 3 * scenario.seqpacket] += world.side[i].e.stats.indirect_bytes;
 		total[2] += world.side[i].e.stats.eager_bytes;
 		if (!counters_ok(&world.side[i])) {
 			snprintf(world_bad, sizeof(world_bad), "counters do not add up");
@@ -162,9 +168,10 @@ int main(int argc, char **argv)
 			return 1;
 		}
 	}
-	printf("ok   simulate: %llu runs, %llu steps, bytes direct %llu indirect %llu eager %llu\n",
+	printf("ok   simulate: %llu runs, %llu steps, bytes direct %llu ring %llu eager %llu, messages in rings %llu\n",
 	       (unsigned long long)count, (unsigned long long)total[3],
 	       (unsigned long long)total[0], (unsigned long long)total[1],
-	       (unsigned long long)total[2]);
+	       (unsigned long long)total[2],
+	       (unsigned long long)total[4]);
 	return 0;
 }

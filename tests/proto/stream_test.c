@@ -9,7 +9,7 @@ static void start(void)
 	pair_init(EXS_WIRE_STREAM, 64);
 }
 
-/* Give b a ring and a the knowledge of it. */
+/* Give b a ring, and tell a of it. */
 static void start_ring(u32 size)
 {
 	start();
@@ -57,7 +57,7 @@ static void test_waitall_windows(void)
 	EXPECT(exs_engine_next_rcv_done(&b) == &rcv[0] && rcv[0].filled == 10);
 }
 
-/* A transfer in pieces over segments; nothing gets between them. */
+/* A transfer in pieces over segments; nothing is sent between them. */
 static void test_pieces(void)
 {
 	start();
@@ -79,7 +79,7 @@ static void test_pieces(void)
 	EXPECT(passes(&a, &b, EXS_MSG_ADVERT));
 }
 
-/* A send whose memory wants smaller pieces than others. */
+/* A send whose memory needs smaller pieces. */
 static void test_own_pieces(void)
 {
 	start();
@@ -106,7 +106,7 @@ static void test_switch_and_back(void)
 	recv_on(&b, &rcv[0], 8, EXS_RCV_DIRECT | EXS_RCV_WAITALL);
 	EXPECT(!next(&b));	/* not while the ring holds bytes */
 	EXPECT(copies(&b) == 4 && rcv[0].filled == 4);
-	/* Space that is worth it goes back alone, the rest with the advert. */
+	/* Enough space is returned alone, the rest with the advert. */
 	EXPECT(passes(&b, &a, EXS_MSG_SPACE) && tx.msg.c == 5 && a.space == 16);
 	EXPECT(passes(&b, &a, EXS_MSG_ADVERT));
 	EXPECT(tx.msg.flags == (EXS_MSG_F_FIRST | EXS_MSG_F_WAITALL) && tx.msg.b == 5);
@@ -140,7 +140,7 @@ static void test_crossing(void)
 	tx = late;
 	EXPECT(!hand(&a) && a.stats.adverts_dropped == 1 && !a.held.count);
 	EXPECT(copies(&b) == 2 && exs_engine_next_rcv_done(&b) == &rcv[0]);
-	/* It does not guess again at once; who asks gets one. */
+	/* It does not guess again at once; on request it advertises. */
 	EXPECT(!next(&b) && !send_raw(&b, EXS_MSG_REQUEST, 0, 0, 0));
 	EXPECT(passes(&b, &a, EXS_MSG_ADVERT) && tx.rcv == &rcv[1]);
 	EXPECT(tx.msg.flags & EXS_MSG_F_FIRST && a.held.count == 1);
@@ -184,7 +184,7 @@ static void test_cancel(void)
 	EXPECT(b.stats.revokes == 1 && !next(&b));
 }
 
-/* Data wins against a cancel that is under way. */
+/* Data is faster than a pending cancel. */
 static void test_cancel_late(void)
 {
 	start();
@@ -214,7 +214,7 @@ static void test_cancel_send(void)
 	EXPECT(exs_engine_next_snd_done(&a) == &snd[0] && snd[0].taken == 6000);
 }
 
-/* What comes later, FIN too, waits for what comes at a gate's place. */
+/* Later sends, and FIN, wait for the sends at a gate's place. */
 static void test_gate(void)
 {
 	start_ring(64);
@@ -234,7 +234,7 @@ static void test_gate(void)
 	EXPECT(passes(&a, &b, EXS_MSG_FIN));
 }
 
-/* Nothing is asked of the peer for a gate alone. It is cancelled and fails as a send. */
+/* A gate alone asks nothing of the peer. It is cancelled and fails like a send. */
 static void test_gate_alone(void)
 {
 	start();
@@ -277,7 +277,7 @@ static void test_fail(void)
 	exs_engine_fail(&b, -EIO);
 	EXPECT(exs_engine_next_snd_done(&b) == &snd[1] && snd[1].err == -ECONNRESET);
 	EXPECT(!next(&b));
-	/* What was received can still be read, as after a reset of TCP. */
+	/* Received bytes can still be read, as after a reset of TCP. */
 	recv_on(&b, &rcv[0], 8, 0);
 	EXPECT(copies(&b) == 3 && exs_engine_next_rcv_done(&b) == &rcv[0]);
 	EXPECT(!rcv[0].err && rcv[0].filled == 3);
@@ -285,7 +285,7 @@ static void test_fail(void)
 	EXPECT(exs_engine_next_rcv_done(&b) == &rcv[1] && rcv[1].err == -ECONNRESET);
 }
 
-/* Receives that wait when the connection ends get what is in the ring first. */
+/* Receives that wait when the connection ends first get the bytes in the ring. */
 static void test_fail_with_readers(void)
 {
 	u32 off;
@@ -319,7 +319,7 @@ static void test_fail_mid_transfer(void)
 static void test_violations(void)
 {
 	start();
-	EXPECT(send_raw(&a, EXS_MSG_RING, 0, 8, 0) == -EPROTO);	/* unasked */
+	EXPECT(send_raw(&a, EXS_MSG_RING, 0, 8, 0) == -EPROTO);	/* not requested */
 	EXPECT(send_raw(&a, EXS_MSG_SPACE, 0, 0, 1) == -EPROTO);
 	EXPECT(send_raw(&a, EXS_MSG_ANSWER, 0, 0, 0) == -EPROTO);
 	EXPECT(send_raw(&a, EXS_MSG_REVOKE, 2, 0, 0) == -EPROTO);
@@ -341,7 +341,7 @@ static void test_violations(void)
 	EXPECT(exs_engine_rx_imm(&b, exs_imm(EXS_IMM_INDIRECT, 1)) == -EPROTO);
 }
 
-/* A DIRECT that is too long by one, or for a receive whose advert is void. */
+/* A DIRECT that is one byte too long, or for a receive with a void advert. */
 static void test_direct_violations(void)
 {
 	start();
@@ -355,7 +355,7 @@ static void test_direct_violations(void)
 	EXPECT(exs_engine_rx_imm(&b, exs_imm(EXS_IMM_DIRECT, 1)) == -EPROTO);
 }
 
-/* Bytes over others that were not returned, and bytes behind the ring's end. */
+/* Bytes over others that were not returned, and bytes after the ring's end. */
 static void test_ring_violations(void)
 {
 	start_ring(8);
@@ -367,7 +367,7 @@ static void test_ring_violations(void)
 	EXPECT(!exs_engine_rx_imm(&b, exs_imm(EXS_IMM_INDIRECT, 7)));
 }
 
-/* A ring that is longer, or shorter, than its segments together. */
+/* A ring that is longer, or shorter, than all its segments. */
 static void test_ring_of_another_length(void)
 {
 	u32 len;
@@ -390,7 +390,7 @@ static void test_empty(void)
 	EXPECT(exs_engine_next_snd_done(&a) == &snd[0] && !snd[0].err);
 }
 
-/* SO_RCVLOWAT: as many as asked for. */
+/* SO_RCVLOWAT: as many as requested. */
 static void test_enough(void)
 {
 	start_ring(16);
@@ -399,7 +399,10 @@ static void test_enough(void)
 	EXPECT(exs_engine_enough(&b, 4) && !exs_engine_enough(&b, 5));
 }
 
-/* Of a buffer that takes more the key stays; so does that of a side which never offered. */
+/*
+ * The key of a buffer with room left stays; so does the key of a side that never offered the
+ * feature.
+ */
 static void test_invalidate(void)
 {
 	start();
@@ -428,7 +431,7 @@ static void test_too_many_adverts(void)
 	EXPECT(send_raw(&a, EXS_MSG_ADVERT, 0, 0, 0) == -EPROTO);
 }
 
-/* We offer no more than we want to, and never more than the peer can hold. */
+/* We advertise no more than we want, and never more than the peer can hold. */
 static void test_adverts_limited(void)
 {
 	u32 i;
@@ -444,7 +447,7 @@ static void test_adverts_limited(void)
 	EXPECT(!next(&b) && b.adverts_out == 4);
 }
 
-/* A WRITTEN is the immediate of transports that have none. */
+/* A WRITTEN replaces the immediate on transports that have none. */
 static void test_written(void)
 {
 	start();
@@ -454,7 +457,7 @@ static void test_written(void)
 	EXPECT(exs_engine_next_rcv_done(&b) == &rcv[0] && rcv[0].filled == 5);
 }
 
-/* Of very many not all end at once, but all in the end, in their order. */
+/* A large number does not end at once, but in the end all do, in order. */
 enum many { OF_FIN, OF_FAIL, OF_CANCEL };
 
 static void many_end(enum many how, int err)
@@ -510,6 +513,141 @@ static void test_many_sends_fail(void)
 	EXPECT(n == MANY);
 }
 
+static void start_eagerly(u32 space)
+{
+	struct exs_engine_config config;
+
+	start();
+	config = a.config;
+	config.ours.features = EXS_WIRE_F_STREAM_EAGER;
+	config.ours.eager_space = space;
+	config.peer = config.ours;
+	exs_engine_init(&a, &config);
+	exs_engine_init(&b, &config);
+}
+
+/*
+ * A short send is sent at once, and its space comes back with the next one in the other
+ * direction.
+ */
+static void test_eagerly(void)
+{
+	start_eagerly(100);
+	EXPECT(exs_engine_eager_at(&b) == 0);
+	send_on(&a, &snd[0], 60);
+	EXPECT(passes(&a, &b, EXS_MSG_EAGER) && tx.snd_done && tx.len == 60);
+	EXPECT(tx.msg.a == 0 && a.ps == 1 && b.pr == 1 && exs_engine_eager_at(&b) == 60);
+	recv_on(&b, &rcv[0], 20, 0);
+	EXPECT(copies(&b) == 20 && exs_engine_next_rcv_done(&b) == &rcv[0]);
+	send_on(&b, &snd[1], 1);
+	EXPECT(passes(&b, &a, EXS_MSG_EAGER) && tx.msg.c == 20 && a.space == 60);
+	EXPECT(exs_engine_readable(&b) == 40 && !next(&b));
+}
+
+/* Eager bytes are read in two pieces where their memory wraps. */
+static void test_eagerly_wraps(void)
+{
+	u32 off;
+
+	start_eagerly(10);
+	send_on(&a, &snd[0], 8);
+	EXPECT(passes(&a, &b, EXS_MSG_EAGER));
+	recv_on(&b, &rcv[0], 8, 0);
+	EXPECT(copies(&b) == 8 && exs_engine_next_rcv_done(&b) == &rcv[0]);
+	EXPECT(passes(&b, &a, EXS_MSG_SPACE) && tx.msg.c == 8);
+	send_on(&a, &snd[1], 5);
+	EXPECT(exs_engine_eager_at(&b) == 8 && passes(&a, &b, EXS_MSG_EAGER));
+	recv_on(&b, &rcv[1], 5, EXS_RCV_READER);
+	EXPECT(exs_engine_peek(&b, &rcv[1], 0, &off) == 2 && off == (8 | EXS_OFF_EAGER));
+	EXPECT(exs_engine_peek(&b, &rcv[1], 2, &off) == 3 && off == EXS_OFF_EAGER);
+	exs_engine_consume(&b, &rcv[1], 2);
+	EXPECT(exs_engine_peek(&b, &rcv[1], 0, &off) == 3 && off == EXS_OFF_EAGER);
+	exs_engine_remove_reader(&b, &rcv[1]);
+}
+
+/* Without space the sender requests a ring, and starts again there; nothing is lost. */
+static void test_eagerly_until_there_is_a_ring(void)
+{
+	u32 off;
+
+	start_eagerly(10);
+	send_on(&a, &snd[0], 8);
+	EXPECT(passes(&a, &b, EXS_MSG_EAGER));
+	send_on(&a, &snd[1], 6);
+	EXPECT(passes(&a, &b, EXS_MSG_EAGER) && tx.len == 2 && !tx.snd_done);
+	EXPECT(passes(&a, &b, EXS_MSG_REQUEST) && b.ring_wanted && !next(&a));
+	exs_engine_ring_ready(&b, 64);
+	recv_on(&b, &rcv[0], 3, 0);
+	EXPECT(copies(&b) == 3);
+	EXPECT(passes(&b, &a, EXS_MSG_RING) && a.space == 64 && !b.freed);
+	EXPECT(writes(&a, &b, EXS_IMM_INDIRECT, 4) && tx.snd_done && a.space == 60);
+	recv_on(&b, &rcv[1], 11, EXS_RCV_READER);
+	EXPECT(exs_engine_peek(&b, &rcv[1], 0, &off) == 7 && off == (3 | EXS_OFF_EAGER));
+	EXPECT(exs_engine_peek(&b, &rcv[1], 7, &off) == 4 && off == 0);
+	exs_engine_consume(&b, &rcv[1], 7);
+	EXPECT(!b.freed && exs_engine_peek(&b, &rcv[1], 0, &off) == 4 && off == 0);
+	exs_engine_consume(&b, &rcv[1], 4);
+	EXPECT(b.freed == 4 && !exs_engine_readable(&b));
+	exs_engine_remove_reader(&b, &rcv[1]);
+	/* An advert whose position follows bytes of both kinds. */
+	EXPECT(a.eager_lost == 10);
+}
+
+/* Long sends request a ring at once, short ones use an advert if there is one. */
+static void test_not_eagerly(void)
+{
+	start_eagerly(1000);
+	send_on(&a, &snd[0], 101);
+	EXPECT(passes(&a, &b, EXS_MSG_REQUEST) && !next(&a));
+	start_eagerly(1000);
+	recv_on(&b, &rcv[0], 10, EXS_RCV_DIRECT);
+	EXPECT(passes(&b, &a, EXS_MSG_ADVERT));
+	send_on(&a, &snd[0], 10);
+	EXPECT(writes(&a, &b, EXS_IMM_DIRECT, 10));
+	start();			/* the peer does not offer it */
+	send_on(&a, &snd[0], 10);
+	EXPECT(passes(&a, &b, EXS_MSG_REQUEST) && !next(&a));
+}
+
+static int says_eager(u32 position, u32 len, u32 c)
+{
+	struct exs_msg m = { .type = EXS_MSG_EAGER, .a = position, .b = len, .len = len,
+			     .data = "", .c = c };
+
+	return exs_engine_rx_msg(&b, &m, &eager_rcv);
+}
+
+static void test_eager_violations(void)
+{
+	start();
+	EXPECT(says_eager(0, 1, 0) == -EPROTO);
+	start_eagerly(10);
+	EXPECT(says_eager(1, 1, 0) == -EPROTO);
+	start_eagerly(10);
+	EXPECT(says_eager(0, 0, 0) == -EPROTO);
+	start_eagerly(10);
+	EXPECT(says_eager(0, 11, 0) == -EPROTO);
+	start_eagerly(10);
+	EXPECT(says_eager(0, 1, 1) == -EPROTO);
+	start_eagerly(10);
+	EXPECT(!says_eager(0, 10, 0) && says_eager(10, 1, 0) == -EPROTO);
+	start_eagerly(10);
+	EXPECT(exs_engine_rx_imm(&b, exs_imm(EXS_IMM_INDIRECT, 1)) == -EPROTO);
+}
+
+/* A side that uses the ring sends nothing eagerly any more. */
+static void test_eager_after_the_ring(void)
+{
+	start_eagerly(10);
+	send_on(&a, &snd[0], 101);
+	EXPECT(passes(&a, &b, EXS_MSG_REQUEST));
+	exs_engine_ring_ready(&b, 64);
+	EXPECT(passes(&b, &a, EXS_MSG_RING));
+	EXPECT(!says_eager(0, 1, 0));	/* it may not know of the ring */
+	EXPECT(!exs_engine_rx_imm(&b, exs_imm(EXS_IMM_INDIRECT, 1)));
+	EXPECT(says_eager(2, 1, 0) == -EPROTO);
+}
+
 int main(void)
 {
 	static const struct test tests[] = {
@@ -539,6 +677,12 @@ int main(void)
 		{ "too many adverts", test_too_many_adverts },
 		{ "adverts limited", test_adverts_limited },
 		{ "WRITTEN", test_written },
+		{ "eagerly at first", test_eagerly },
+		{ "what came eagerly wraps", test_eagerly_wraps },
+		{ "eagerly until there is a ring", test_eagerly_until_there_is_a_ring },
+		{ "not eagerly", test_not_eagerly },
+		{ "violations of EAGER", test_eager_violations },
+		{ "EAGER after the ring", test_eager_after_the_ring },
 		{ "very many end", test_many_end },
 		{ "very many sends fail", test_many_sends_fail },
 	};

@@ -85,7 +85,7 @@ static void test_hello_damage(void)
 	EXPECT(exs_wire_get_hello(buf, EXS_WIRE_HELLO_LEN - 1, &hello) == -EMSGSIZE);
 }
 
-/* What a later version may put there, an older one does not see. */
+/* An older version does not see what a later version adds. */
 static void test_hello_grows(void)
 {
 	static const u8 room[] = { 7, 24, 25, 26, 27, 28, 29, 30, 31 };
@@ -117,7 +117,7 @@ static void test_reject_bytes(void)
 	EXPECT(exs_wire_put_reject(buf, EXS_WIRE_REJECT_LEN, EXS_REJECT_MAX + 1) == -EINVAL);
 }
 
-/* It says nothing that we know: rejected without a reason. */
+/* It says nothing known: rejected without a reason. */
 static void test_reject_damage(void)
 {
 	EXPECT(exs_wire_get_reject(NULL, 0) == EXS_REJECT_NONE);
@@ -198,13 +198,13 @@ static void test_eager(void)
 	EXPECT(exs_wire_get_msg(buf, EXS_WIRE_HDR_LEN - 1, &back) == -EMSGSIZE);
 }
 
-/* Every type refuses the fields that it does not have. */
+/* Every type refuses fields that it does not have. */
 static void test_unused_fields(void)
 {
 	enum { HAS_A = 1, HAS_B = 2, HAS_C = 4 };
 	static const u8 fields[EXS_MSG_MAX + 1] = {
-		[EXS_MSG_CREDIT] = HAS_A, [EXS_MSG_REVOKE] = HAS_A, [EXS_MSG_ANSWER] = HAS_A | HAS_B,
-		[EXS_MSG_SPACE] = HAS_C, [EXS_MSG_REQUEST] = HAS_A | HAS_B,
+		[EXS_MSG_CREDIT] = HAS_A | HAS_B, [EXS_MSG_REVOKE] = HAS_A, [EXS_MSG_ANSWER] = HAS_A | HAS_B,
+		[EXS_MSG_SPACE] = HAS_B | HAS_C, [EXS_MSG_REQUEST] = HAS_A | HAS_B,
 		[EXS_MSG_WRITTEN] = HAS_A,
 	};
 	u32 type, f;

@@ -33,7 +33,7 @@ static void bad(const char *fmt, ...)
 
 /*
  * Describe @len bytes from @addr in up to three pieces, so that all code runs; or in one, which
- * is what can be invalidated.
+ * can be invalidated.
  */
 static u32 make_segs(struct exs_seg *segs, u64 addr, u32 key, u32 len)
 {
@@ -51,7 +51,7 @@ static u32 make_segs(struct exs_seg *segs, u64 addr, u32 key, u32 len)
 	return n;
 }
 
-/* The tag that the next byte to arrive at @o has. */
+/* The tag of the next byte that arrives at @o. */
 static u32 next_tag(const struct side *o)
 {
 	if (scenario.seqpacket)
@@ -59,13 +59,28 @@ static u32 next_tag(const struct side *o)
 	return o->e.rp - START_POSITION + o->landed;
 }
 
+/* A message is in one piece, after the last one or at the beginning. */
+static void land_message(struct side *o, u32 off, u32 tag)
+{
+	CHECK(off == o->e.ring_end + o->landed || off == o->landed, "ring: wrong place");
+	CHECK(!o->live[off], "ring: what was not read is written to");
+	CHECK(tag == next_tag(o), "ring: byte %u, expected %u", tag, next_tag(o));
+	if (world_bad[0])
+		return;
+	o->ring[off] = tag;
+	o->live[off] = true;
+}
+
 static void land_in_ring(struct side *o, u32 off, u32 key, u32 tag)
 {
 	struct exs_engine *e = &o->e;
+	u32 used = e->used - e->eager_used;
 
 	CHECK(key == RING_KEY && e->ring && off < e->ring, "ring: bad address");
-	CHECK(e->used + e->freed + o->landed < e->ring, "ring: overflow");
-	CHECK(off == (e->read_pos + e->used + o->landed) % max(e->ring, 1u),
+	if (scenario.seqpacket)
+		return land_message(o, off, tag);
+	CHECK(used + e->freed + o->landed < e->ring, "ring: overflow");
+	CHECK(off == (e->read_pos + used + o->landed) % max(e->ring, 1u),
 	      "ring: wrong place");
 	CHECK(tag == next_tag(o), "ring: byte %u, expected %u", tag, next_tag(o));
 	if (!world_bad[0])
@@ -156,20 +171,35 @@ static void check_stream_recv(struct side *s, struct recv_op *op)
 	      "a receive ended with %u of %u", (u32)rcv->filled, (u32)rcv->len);
 }
 
-/* Message number s->got was handed to the program in @op. */
+/* Message number @op->number was given to the program in @op. */
 static void check_message_recv(struct side *s, struct recv_op *op)
 {
 	struct exs_rcv *rcv = &op->rcv;
-	u32 i, len = peer_of(s)->sent_len[s->got];
+	u32 i, len = peer_of(s)->sent_len[op->number];
 
-	CHECK(s->got < peer_of(s)->sent, "a message that was never sent");
+	CHECK(op->number < peer_of(s)->sent, "a message that was never sent");
+	CHECK(!(s->handed >> op->number & 1), "a message came twice");
 	CHECK(rcv->filled == min_t(u64, len, rcv->len), "message cut to %u of %u",
 	      (u32)rcv->filled, len);
-	CHECK(!(rcv->flags & EXS_RCV_TRUNCATED) == (len <= rcv->len),
+	CHECK(op->was_kept || !(rcv->flags & EXS_RCV_TRUNCATED) == (len <= rcv->len),
 	      "truncation not told");
 	for (i = 0; i < rcv->filled; i++)
-		CHECK(op->buf[i] == (s->got << 16 | i), "byte of another message");
-	s->got++;
+		CHECK(op->buf[i] == (op->number << 16 | i), "byte of another message");
+	s->handed |= 1ull << op->number;
+}
+
+/*
+ * Receives end in the order of their messages. There is no order between a receive and those
+ * that another thread submitted before its call returned.
+ */
+static void check_order(struct side *s, const struct recv_op *op)
+{
+	const struct recv_op *other;
+
+	for (other = s->recv; other < s->recv + s->nrecvs; other++)
+		CHECK(other->state != OP_QUEUED || !(other->rcv.flags & EXS_RCV_ARRIVED) ||
+		      other->number >= op->number || op - s->recv < other->called,
+		      "a receive overtook another");
 }
 
 static void recv_ended(struct side *s, struct recv_op *op)
@@ -179,7 +209,7 @@ static void recv_ended(struct side *s, struct recv_op *op)
 	CHECK(op->state == OP_QUEUED, "a receive ended twice");
 	op->state = OP_DONE;
 	if (rcv->flags & EXS_RCV_EOF)
-		CHECK(s->e.fin_rcvd && !s->e.used, "EOF before the last byte");
+		CHECK(s->e.fin_rcvd && !s->e.used && list_empty(&s->e.arrived), "EOF before the last byte");
 	if (rcv->err) {
 		CHECK(rcv->err == -ECANCELED && op->cancelled && !rcv->filled,
 		      "a receive ended with %d", rcv->err);
@@ -189,6 +219,8 @@ static void recv_ended(struct side *s, struct recv_op *op)
 		check_stream_recv(s, op);
 	else if (!(rcv->flags & EXS_RCV_EOF))
 		check_message_recv(s, op);
+	if (scenario.seqpacket)
+		check_order(s, op);
 }
 
 static void take_done(struct side *s)
@@ -213,10 +245,10 @@ static void take_done(struct side *s)
 enum step_kind {
 	STEP_SEND, STEP_RECV, STEP_CANCEL, STEP_UNSEND, STEP_SHUTDOWN, STEP_READ_KEPT,
 	STEP_LEAVE, STEP_RESIZE,
-	/* from here on: what must happen in the end */
+	/* from here on: steps that must happen in the end */
 	STEP_INTERNAL,
 	STEP_TX = STEP_INTERNAL, STEP_DELIVER, STEP_REPOST, STEP_COPY, STEP_COPIED,
-	STEP_READ, STEP_RING, STEP_CHOOSE,
+	STEP_READ, STEP_RING, STEP_CHOOSE, STEP_READ_ALL,
 };
 
 static const char * const step_names[] = {
@@ -225,6 +257,7 @@ static const char * const step_names[] = {
 	[STEP_READ_KEPT] = "read-kept", [STEP_LEAVE] = "leave", [STEP_RESIZE] = "resize", [STEP_TX] = "tx",
 	[STEP_DELIVER] = "deliver", [STEP_REPOST] = "repost", [STEP_COPY] = "copy",
 	[STEP_COPIED] = "copied", [STEP_READ] = "read", [STEP_RING] = "ring", [STEP_CHOOSE] = "choose",
+	[STEP_READ_ALL] = "read-all",
 };
 
 #define STEP(kind, side, arg) ((kind) << 16 | (side) << 8 | (arg))
@@ -252,22 +285,52 @@ static void do_send(struct side *s, const struct side_plan *plan)
 	exs_engine_send(&s->e, &op->snd);
 }
 
+/* @op has read message @m from the ring. */
+static void from_ring(struct side *s, struct recv_op *op, const struct exs_in_ring *m)
+{
+	u32 i;
+
+	for (i = 0; i < op->rcv.filled; i++)
+		op->buf[i] = s->ring[m->off + i];
+	memset(s->live + m->off, 0, m->len);
+}
+
+/* Everything that it has read from the ring is still there. */
+static void do_read_all(struct side *s, u32 i)
+{
+	struct recv_op *op = &s->recv[i];
+
+	from_ring(s, op, &op->m);
+	exs_engine_read(&s->e, op->m.space);
+	op->state = OP_QUEUED;
+	op->called = s->nrecvs;
+	exs_engine_recv_kept(&s->e, &op->rcv);
+}
+
 /* The owner's part: a receive takes a kept message before the engine sees it. */
 static bool recv_kept(struct side *s, struct recv_op *op)
 {
-	u32 i, len;
+	struct kept kept = s->kept[0];
+	u32 i;
 
 	if (!s->nkept)
 		return false;
-	len = s->kept[0];
 	memmove(s->kept, s->kept + 1, --s->nkept * sizeof(*s->kept));
-	op->rcv.filled = min_t(u64, len, op->rcv.len);
+	op->number = kept.number;
+	op->was_kept = true;
+	op->rcv.filled = min_t(u64, kept.len, op->rcv.len);
+	if (kept.m.space) {
+		op->m = kept.m;
+		op->state = OP_READS;
+		exs_engine_reading(&s->e);
+		if (scenario.atomic_copy)
+			do_read_all(s, op - s->recv);
+		return true;
+	}
 	for (i = 0; i < op->rcv.filled; i++)
-		op->buf[i] = s->got << 16 | i;
-	if (len > op->rcv.len)
-		op->rcv.flags |= EXS_RCV_TRUNCATED;
-	exs_engine_unqueued(&s->e, len);
-	recv_ended(s, op);
+		op->buf[i] = kept.number << 16 | i;
+	exs_engine_unqueued(&s->e, kept.len);
+	exs_engine_recv_kept(&s->e, &op->rcv);
 	return true;
 }
 
@@ -281,6 +344,7 @@ static void do_recv(struct side *s, const struct side_plan *plan)
 	op->rcv.max_window = plan->recv[i].window;
 	op->rcv.max_segs = 3;
 	op->state = OP_QUEUED;
+	op->called = s->nrecvs;
 	if (!recv_kept(s, op))
 		exs_engine_recv(&s->e, &op->rcv);
 }
@@ -317,6 +381,12 @@ static void do_leave(struct side *s, u32 i)
 	leave(s, &s->recv[i]);
 }
 
+/* One byte that waits to be copied. */
+static u32 ring_tag(const struct side *s, u32 off)
+{
+	return off & EXS_OFF_EAGER ? s->eager[off & ~EXS_OFF_EAGER] : s->ring[off];
+}
+
 /* A plain recv() at the head takes @len bytes. */
 static void do_read(struct side *s, u32 len)
 {
@@ -326,10 +396,10 @@ static void do_read(struct side *s, u32 len)
 
 	CHECK(n >= len, "peek shows less than there is");
 	for (i = 0; i < len; i++)
-		CHECK(s->ring[off + i] == s->got + i, "read byte %u, expected %u",
-		      s->ring[off + i], s->got + i);
+		CHECK(ring_tag(s, off + i) == s->got + i, "read byte %u, expected %u",
+		      ring_tag(s, off + i), s->got + i);
 	for (i = 0; i < len; i++)
-		op->buf[rcv->filled + i] = s->ring[off + i];
+		op->buf[rcv->filled + i] = ring_tag(s, off + i);
 	s->got += len;
 	exs_engine_consume(&s->e, rcv, len);
 	if (rcv->filled == rcv->len || !(rcv->flags & EXS_RCV_WAITALL))
@@ -341,11 +411,13 @@ static void do_copied(struct side *s)
 	u32 i, pos = s->got + s->copy.rcv_off;
 	struct recv_op *op = &s->recv[recv_index(s, s->copy.rcv)];
 
-	for (i = 0; i < s->copy.len; i++) {
-		CHECK(s->ring[s->copy.ring_off + i] == pos + i,
+	if (scenario.seqpacket)
+		from_ring(s, op, &op->rcv.in_ring);
+	for (i = 0; i < s->copy.len && !scenario.seqpacket; i++) {
+		CHECK(ring_tag(s, s->copy.ring_off + i) == pos + i,
 		      "copied byte %u, expected %u",
-		      s->ring[s->copy.ring_off + i], pos + i);
-		op->buf[s->copy.rcv_off + i] = s->ring[s->copy.ring_off + i];
+		      ring_tag(s, s->copy.ring_off + i), pos + i);
+		op->buf[s->copy.rcv_off + i] = ring_tag(s, s->copy.ring_off + i);
 	}
 	s->copying = false;
 	exs_engine_copied(&s->e, &s->copy);
@@ -359,7 +431,7 @@ static void do_copy(struct side *s)
 		do_copied(s);
 }
 
-/* What the owner adds to a message: keys and addresses. */
+/* The owner's additions to a message: keys and addresses. */
 static void fill_segs(struct side *s)
 {
 	if (tx.kind == EXS_TX_RING) {
@@ -408,7 +480,7 @@ static void put_message(struct side *s, struct item *it)
 	it->c = tx.msg.c;
 	it->nsegs = tx.msg.nsegs;
 	memcpy(it->segs, tx.msg.segs, it->nsegs * sizeof(it->segs[0]));
-	it->tag = s->sent << 16;
+	it->tag = scenario.seqpacket ? s->sent << 16 : s->sent;
 }
 
 /* Data is transmitted once, in the order of the sends. */
@@ -450,16 +522,30 @@ static bool do_tx(struct side *s)
 	return true;
 }
 
-/* An EAGER message: to a receive, or kept. */
+/* The bytes of a stream's EAGER: the last ones that arrived. */
+static void land_eagerly(struct side *o, const struct item *it)
+{
+	u32 i, at = exs_engine_eager_at(&o->e);
+
+	CHECK(o->e.eager_used + it->len <= scenario.eager_space, "eager space: overflow");
+	CHECK(it->tag == next_tag(o), "eager byte %u, expected %u", it->tag, next_tag(o));
+	for (i = 0; i < it->len && !world_bad[0]; i++)
+		o->eager[(at + i) % scenario.eager_space] = it->tag + i;
+}
+
+/* An EAGER message: for a receive, or kept. */
 static void take_eager(struct side *o, const struct item *it, struct exs_rcv *rcv)
 {
 	u32 i, n = (it->tag >> 16) + 1;
 
+	if (!scenario.seqpacket)
+		return;
 	CHECK(o->e.rp - START_POSITION == n, "eager message out of order");
 	if (!rcv) {
-		o->kept[o->nkept++] = it->len;
+		o->kept[o->nkept++] = (struct kept){ .number = n - 1, .len = it->len };
 		return;
 	}
+	o->recv[recv_index(o, rcv)].number = n - 1;
 	for (i = 0; i < min_t(u64, it->len, rcv->len); i++)
 		o->recv[recv_index(o, rcv)].buf[i] = it->tag | i;
 }
@@ -497,13 +583,15 @@ static int arrive(struct side *o, const struct item *it)
 	msg.len = it->type == EXS_MSG_EAGER ? it->len : 0;
 	if (world_wire)
 		through_the_wire();
+	if (it->type == EXS_MSG_EAGER && !scenario.seqpacket)
+		land_eagerly(o, it);
 	err = exs_engine_rx_msg(&o->e, &msg, &rcv);
 	if (!err && it->type == EXS_MSG_EAGER)
 		take_eager(o, it, rcv);
 	return err;
 }
 
-/* The key of the receive that the transfer went into, which is over with it. */
+/* The key of the receive that this transfer, now over, went into. */
 static void invalidated(struct side *o, u32 i)
 {
 	CHECK(!o->recv[i].dead, "a key is invalidated twice");
@@ -513,13 +601,29 @@ static void invalidated(struct side *o, u32 i)
 
 static bool is_indirect(u32 imm)
 {
-	return !scenario.seqpacket && exs_imm_kind(imm) != EXS_IMM_DIRECT;
+	if (scenario.seqpacket)
+		return exs_imm_kind(imm) == EXS_IMM_INDIRECT;
+	return exs_imm_kind(imm) != EXS_IMM_DIRECT;
+}
+
+/* A WRITE ended a message: the head gets it, or it is kept. */
+static void take_written(struct side *o, struct exs_rcv *head)
+{
+	u32 n = o->e.rp - START_POSITION - 1;
+	const struct exs_in_ring *m = &o->e.kept;
+
+	if (head)
+		o->recv[recv_index(o, head)].number = n;
+	else
+		o->kept[o->nkept++] = (struct kept){ .number = n, .len = m->len, .m = *m };
+	CHECK(!head == !!m->space, "a message is kept and not kept");
 }
 
 static int arrive_write(struct side *o, const struct item *it)
 {
 	u32 len = exs_imm_len(it->a);
 	bool indirect = is_indirect(it->a);
+	struct exs_rcv *head = exs_rcv_head(&o->e);
 	int err;
 
 	land(o, it);
@@ -530,6 +634,8 @@ static int arrive_write(struct side *o, const struct item *it)
 		return -EPROTO;
 	o->landed = 0;
 	err = exs_engine_rx_imm(&o->e, it->a);
+	if (!err && scenario.seqpacket)
+		take_written(o, head);
 	if (it->invalidate)
 		invalidated(o, (it->segs[0].addr >> REGION_SHIFT) - 1);
 	return err;
@@ -557,7 +663,7 @@ static void do_ring(struct side *s)
 	exs_engine_ring_ready(&s->e, scenario.ring);
 }
 
-/* What is owed to the peer, is under way to it, and it has: all there is. */
+/* Credits owed to the peer, in flight, and held by it add up to the total. */
 static void check_credits(const struct side *s, const struct side *o)
 {
 	u32 i, n = s->e.credits.have + o->unposted + o->e.credits.owed;
@@ -569,7 +675,7 @@ static void check_credits(const struct side *s, const struct side *o)
 		n += o->out[i].credits;
 		if (o->out[i].write || o->out[i].type != EXS_MSG_CREDIT || !o->out[i].a)
 			continue;
-		/* More are on their way; what was kept back is gone already. */
+		/* More are being announced; withheld ones are already gone. */
 		if (o->out[i].a > total)
 			n += o->out[i].a - total;
 		total = o->out[i].a;
@@ -583,7 +689,7 @@ static void check_credits(const struct side *s, const struct side *o)
 	      "FIN is confirmed, and not there");
 }
 
-/* Bytes of ring or eager space that data on its way will take. */
+/* Bytes of ring or eager space for data in flight. */
 static u32 space_in_flight(const struct side *s, const struct side *o)
 {
 	const struct exs_write *w = &s->e.write;
@@ -593,8 +699,8 @@ static u32 space_in_flight(const struct side *s, const struct side *o)
 		const struct item *it = &s->out[i];
 
 		if (it->write && !(it->segs[0].addr >> REGION_SHIFT))
-			n += it->nsegs ? it->len : 0;
-		else if (!it->write && it->type == EXS_MSG_EAGER)
+			n += it->nsegs && !scenario.seqpacket ? it->len : 0;
+		else if (!it->write && it->type == EXS_MSG_EAGER && scenario.seqpacket)
 			n += it->len + EXS_EAGER_OVERHEAD;
 	}
 	if (scenario.seqpacket)
@@ -604,14 +710,70 @@ static u32 space_in_flight(const struct side *s, const struct side *o)
 	return n + (o->landed_in_ring ? o->landed : 0);
 }
 
-/* No space is lost, none is there twice. */
+/* Ring bytes of a message of @len bytes at *@pos. */
+static u32 takes(u32 len, u32 *pos)
+{
+	u32 span = len + scenario.ring_overhead, skip = 0;
+
+	if (*pos + span > scenario.ring) {
+		skip = scenario.ring - *pos;
+		*pos = 0;
+	}
+	*pos += span;
+	return skip + span;
+}
+
+/* The same for messages in a ring. */
+static void check_ring_space(const struct side *s, const struct side *o)
+{
+	const struct exs_write *w = &s->e.write;
+	u32 n = s->e.ring_space + o->e.ring_used + o->e.ring_held + o->e.ring_freed;
+	u32 i, pos = o->e.ring_end;
+
+	if (!s->e.peer_ring)
+		return;
+	for (i = 0; i < s->nout; i++)
+		if (s->out[i].write && s->out[i].last && is_indirect(s->out[i].a))
+			n += takes(exs_imm_len(s->out[i].a), &pos);
+	if (w->snd && is_indirect(w->imm))
+		n += takes(w->len, &pos);
+	for (i = 0; i < o->nout; i++)
+		if (!o->out[i].write && o->out[i].type == EXS_MSG_SPACE)
+			n += o->out[i].b;
+	CHECK(n == scenario.ring, "ring: %u of %u", n, scenario.ring);
+}
+
+/* The same for a stream without a ring: its receiver will store what it has. */
+static void check_eager(const struct side *s, const struct side *o)
+{
+	u32 i, n = s->e.space, room = 0;
+
+	if (o->e.ring_told)
+		return;
+	for (i = 0; i < s->nout; i++)
+		if (!s->out[i].write && s->out[i].type == EXS_MSG_EAGER)
+			n += s->out[i].len;
+	for (i = 0; i < o->nout; i++)
+		if (!o->out[i].write)
+			n += o->out[i].c;
+	room = n;
+	n += o->e.eager_used + o->e.freed;
+	CHECK(!scenario.eagerly || n == scenario.eager_space, "eager space: %u of %u", n,
+	      scenario.eager_space);
+	CHECK(!scenario.eagerly || room == o->e.eager_room, "eager room: %u, not %u",
+	      o->e.eager_room, room);
+}
+
+/* No space is lost or counted twice. */
 static void check_space(const struct side *s, const struct side *o)
 {
-	u32 i, n = s->e.space + o->e.used + o->e.freed + space_in_flight(s, o);
+	u32 i, n = s->e.space + o->e.used - o->e.eager_used + o->e.freed + space_in_flight(s, o);
 	u32 total = scenario.seqpacket ? scenario.eager_space : scenario.ring;
 
-	if (!scenario.seqpacket && !s->e.peer_ring)
-		return;
+	if (scenario.seqpacket)
+		check_ring_space(s, o);
+	else if (!s->e.peer_ring)
+		return check_eager(s, o);
 	for (i = 0; i < o->nout; i++)
 		if (!o->out[i].write)
 			n += o->out[i].c;
@@ -635,6 +797,7 @@ static void step_side(struct side *s, const struct side_plan *plan, step_t step)
 	case STEP_LEAVE:
 		return do_leave(s, step & 255);
 	case STEP_RESIZE:
+		s->e.credits_wanted = false;
 		return exs_engine_resize(&s->e, plan->size[s->nsizes++]);
 	case STEP_TX:
 		world_idle = !do_tx(s);
@@ -650,6 +813,8 @@ static void step_side(struct side *s, const struct side_plan *plan, step_t step)
 		return do_copied(s);
 	case STEP_READ:
 		return do_read(s, step & 255);
+	case STEP_READ_ALL:
+		return do_read_all(s, step & 255);
 	case STEP_RING:
 		return do_ring(s);
 	case STEP_CHOOSE:
@@ -666,7 +831,7 @@ static void tick(void)
 		exs_engine_clock(&world.side[i].e, world_now, world.side[i].nout);
 }
 
-/* What the owner of an engine does after each step. */
+/* The owner's work after each step. */
 static void run_sides(void)
 {
 	u32 i;
@@ -681,7 +846,7 @@ static void run_sides(void)
 	}
 }
 
-/* So much time passes. */
+/* Let time pass. */
 void world_wait(u64 ns)
 {
 	world_now += ns;
@@ -729,7 +894,7 @@ static void program_steps(struct step_list *l, u32 i)
 		add(l, STEP_SHUTDOWN, i, 0);
 	if (s->nrecvs < plan->nrecvs)
 		add(l, STEP_RECV, i, 0);
-	if (s->nsizes < plan->nsizes)
+	if (s->nsizes < plan->nsizes && (!scenario.asks || s->e.credits_wanted))
 		add(l, STEP_RESIZE, i, 0);
 	for (j = 0; j < s->nrecvs && s->cancels < plan->cancels; j++) {
 		struct recv_op *op = &s->recv[j];
@@ -762,6 +927,7 @@ static void internal_steps(struct step_list *l, u32 i)
 {
 	struct side *s = &world.side[i];
 	struct exs_rcv *head = exs_rcv_head(&s->e);
+	u32 j;
 
 	if (s->nout)
 		add(l, STEP_DELIVER, i, 0);
@@ -773,15 +939,20 @@ static void internal_steps(struct step_list *l, u32 i)
 		add(l, STEP_RING, i, 0);
 	if (s->nchoices < scenario.side[i].nchoices)
 		add(l, STEP_CHOOSE, i, 0);
+	for (j = 0; j < s->nrecvs; j++)
+		if (s->recv[j].state == OP_READS)
+			add(l, STEP_READ_ALL, i, j);
 	if (s->copying)
 		add(l, STEP_COPIED, i, 0);
+	else if (!list_empty(&s->e.arrived))
+		add(l, STEP_COPY, i, 0);
 	else if (head && head->flags & EXS_RCV_READER)
 		reader_steps(l, i, head);
 	else if (head && s->e.used && !scenario.seqpacket)
 		add(l, STEP_COPY, i, 0);
 }
 
-/* @internal: how many of them happen whatever the programs do. */
+/* @internal: the number of steps that happen whatever the programs do. */
 u32 world_steps(step_t *steps, u32 *internal)
 {
 	struct step_list l = { .steps = steps };
@@ -817,6 +988,9 @@ static void quiet_receiver(struct side *s, struct side *o)
 	CHECK(!s->e.cancels && !s->e.revoke_out, "stuck: a cancel waits");
 	CHECK(!rcv || !s->e.used, "stuck: bytes not copied");
 	CHECK(!rcv || !s->e.fin_rcvd, "stuck: a receive after FIN");
+	CHECK(list_empty(&s->e.arrived), "stuck: a message not copied");
+	CHECK(!scenario.seqpacket || (u32)__builtin_popcountll(s->handed) + s->nkept ==
+	      s->e.rp - START_POSITION, "a message is lost");
 	if (s->e.announced)
 		CHECK(snd && snd->len == s->e.announced_len, "a stale announcement");
 }
@@ -842,10 +1016,14 @@ void world_start(void)
 		.max_segs = EXS_HELD_SEGS_MAX,
 		.recv_len = EXS_WIRE_BUF_LEN,
 		.eager_space = scenario.eager_space,
-		.features = scenario.invalidate ? EXS_WIRE_F_INVALIDATE : 0,
+		.features = (scenario.invalidate ? EXS_WIRE_F_INVALIDATE : 0) |
+			    (scenario.ring_max ? EXS_WIRE_F_MESSAGE_RING : 0) |
+			    (scenario.asks ? EXS_WIRE_F_ASK : 0) |
+			    (scenario.eagerly ? EXS_WIRE_F_STREAM_EAGER : 0),
 	};
 	struct exs_engine_config config = {
 		.ours = hello, .peer = hello, .eager_max = scenario.eager_max,
+		.ring_max = scenario.ring_max, .ring_overhead = scenario.ring_overhead,
 		.confirm = scenario.confirm,
 	};
 	u32 i;

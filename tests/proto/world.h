@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
  * Two engines, joined by two ordered channels, with programs that use them and
- * memory that their writes land in: what the explorer and the simulation share.
+ * memory in which their writes land. The explorer and the simulation share
+ * this.
  *
- * The world is one object at one address, so a copy of its bytes is a snapshot
- * of it, pointers and all. It is changed only by steps; world_steps() lists
- * those that are possible (transmission: may be possible, see world_idle), the
- * internal ones first: what must happen in the end whatever the programs do.
- * world_do() takes one and checks everything that must hold. The first thing
- * found wrong is in world_bad.
+ * The world is one object at one address, so a copy of its bytes is a snapshot,
+ * pointers included. Only steps change it. world_steps() lists the possible
+ * ones (transmission: may be possible, see world_idle), first the internal
+ * ones: those that must happen in the end whatever the programs do. world_do()
+ * takes one and checks everything that must hold. world_bad has the first error
+ * found.
  */
 #ifndef PROTO_TEST_WORLD_H
 #define PROTO_TEST_WORLD_H
@@ -33,7 +34,7 @@
 /* Addresses: region 0 is the ring, 1 + i receive i; offsets below. */
 #define REGION_SHIFT	16
 
-/* Where phases and positions begin: soon to wrap. */
+/* The first phases and positions: they wrap soon. */
 #define START_PHASE	0xfffffffeu
 #define START_POSITION	0xfffffffdu
 
@@ -54,13 +55,16 @@ struct side_plan {
 struct scenario {
 	bool seqpacket;
 	u32 ring, credits, eager_space, eager_max;
+	u32 ring_max, ring_overhead; /* seqpacket: of messages in the ring    */
 	u32 channel;		/* messages in flight, each way             */
 	u32 piece;		/* most bytes in one WRITE                  */
-	u32 adverts;		/* that each side can hold                  */
+	u32 adverts;		/* the most that each side can hold         */
 	bool prompt_tx;		/* transmit whenever the channel has room   */
 	bool atomic_copy;	/* ring copies take no time                 */
 	bool confirm;		/* FIN is confirmed                         */
 	bool invalidate;	/* transfers may invalidate their key       */
+	bool asks;		/* a side that is short of credits asks     */
+	bool eagerly;		/* streams start without a ring             */
 	struct side_plan side[2];
 };
 
@@ -74,7 +78,13 @@ struct item {
 	u32 tag, len;		/* data: bytes tag, tag + 1, ...            */
 };
 
-enum op_state { OP_NEW, OP_QUEUED, OP_DONE };
+enum op_state { OP_NEW, OP_QUEUED, OP_READS, OP_DONE };
+
+/* A message without a receive: in the ring if @m.space. */
+struct kept {
+	u32 number, len;
+	struct exs_in_ring m;
+};
 
 struct send_op {
 	struct exs_snd snd;
@@ -86,9 +96,13 @@ struct send_op {
 struct recv_op {
 	struct exs_rcv rcv;
 	enum op_state state;
+	bool was_kept;		/* its message: truncation is the owner's    */
+	u32 called;		/* receives submitted when its call returned */
 	bool cancelled, dead;	/* dead: its key was invalidated            */
 	u8 gen;			/* of its key                               */
 	u32 buf[BUF_MAX];	/* the tag of each byte                     */
+	u32 number;		/* seqpacket: of its message                */
+	struct exs_in_ring m;	/* a kept message that it reads             */
 };
 
 struct side {
@@ -105,13 +119,17 @@ struct side {
 	u32 sent_len[OPS_MAX + 1]; /* seqpacket: of each message            */
 
 	u32 unposted;		/* receives of the queue pair to repost     */
-	u32 landed;		/* bytes of the transfer arriving           */
+	u32 landed;		/* bytes of the arriving transfer           */
 	bool landed_in_ring;
 	u32 ring[RING_BUF];
+	u32 eager[RING_BUF];	/* stream: eager bytes                      */
 	struct exs_copy copy;
 	bool copying;
-	u32 got;		/* as sent, handed to the program           */
-	u32 kept[OPS_MAX], nkept; /* seqpacket: lengths of kept messages    */
+	bool live[RING_BUF];	/* seqpacket: unread bytes                  */
+	u32 got;		/* stream: as sent, handed to the program   */
+	u64 handed;		/* seqpacket: messages given to the program */
+	struct kept kept[OPS_MAX]; /* seqpacket                             */
+	u32 nkept;
 };
 
 struct world {
@@ -123,8 +141,8 @@ extern struct scenario scenario;
 extern char world_bad[160];
 extern bool world_idle;			/* the step changed nothing          */
 extern bool world_compare_phase;	/* the one rule that has no code     */
-extern bool world_wire;			/* messages go through the wire format */
-extern u64 world_now;			/* 0: there is no clock                */
+extern bool world_wire;			/* messages are encoded and decoded */
+extern u64 world_now;			/* 0: no clock                         */
 
 typedef u32 step_t;
 

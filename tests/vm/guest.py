@@ -148,6 +148,7 @@ class Guest:
                  processors=None):
         self.kernel, self.name = kernel_name, name
         self.release, self.root = kernel(kernel_name, "release"), kernel(kernel_name, "root")
+        self.module = f"/exs/build/{self.release}/exs.ko"       # as the guest sees it
         self.logs = logs or os.path.join(BUILD, "logs")
         self.processors = processors or (1 if wire else 2)
         self.memory = memory or MEMORY["debug" if kernel_name == "debug" else "pair" if wire else "one"]
@@ -259,13 +260,18 @@ class Guest:
         if kind != "none":
             self.check(f"tests/vm/setup {kind}", timeout=BOOT_LIMIT)
 
-    def load_module(self, params=""):
+    def load_module(self, params="", file=None):
         """The log is looked at here: a test's part of it begins when the module is loaded."""
         mark = self.log_mark()
-        self.check(f"insmod build/{self.release}/exs.ko {params}")
+        self.module = file or self.module
+        self.check(f"insmod {self.module} {params}")
         reports = kernellog.reports(self.log[mark:self.log_mark()])
         if reports:
             raise AssertionError(f"{self.name}: loading exs.ko: {reports[0].title}\n{reports[0].text}")
+
+    def forget_files(self):
+        """What is on this machine's disk may have changed since the guest looked."""
+        self.check("echo 3 > /proc/sys/vm/drop_caches")
 
     def close(self):
         """Ends the machine; nothing in it is worth a shutdown."""
@@ -291,7 +297,8 @@ class Guest:
         with self.changed:
             self.next_id += 1
             run = self.runs[self.next_id] = Run(self, self.next_id, command, echo)
-        self.send(op="run", id=run.id, command=command, user=user, pty=pty, env={"EXS_SLOW": str(self.slow), **(env or {})})
+        env = {"EXS_SLOW": str(self.slow), "EXS_MODULE": self.module, **(env or {})}
+        self.send(op="run", id=run.id, command=command, user=user, pty=pty, env=env)
         return run
 
     def run(self, command, timeout=60, **how):

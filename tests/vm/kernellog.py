@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Finds in a kernel log what the kernel's checkers report."""
+"""Finds in a kernel log what the kernel's checkers report, and what KUnit says (KTAP)."""
 import re
 
 TROUBLE = re.compile(r"""
@@ -15,11 +15,8 @@ HARMLESS = re.compile(r"""
     lockdep\ checking\ is\ enabled | KASAN:\ shadow | kasan:\ KernelAddressSanitizer
     | ommand\ line:
     """, re.VERBOSE)
-# Providers' own defects that are too rare to be seen before our module is loaded: a headline, and a function without
-# which it is another report. tests/README.md says why each is not ours.
-DEFECTS = [
-    (re.compile(r"WARNING: net/core/page_pool\.c"), "rxe_receiver"),
-]
+# Suites stand at one level of indentation and their cases deeper; parameters of a case deeper still.
+KTAP = re.compile(r"^\[[ \d.]+\] ( *)(ok|not ok) \d+ ?-? ?(\S*)(.*)$")
 STAMP = re.compile(r"^\[ *[\d.]+\] ")
 LENGTH = 60
 
@@ -36,12 +33,6 @@ class Report:
         """What stays the same when it happens again: the headline without numbers, and the functions involved."""
         functions = re.findall(r"([a-z_][\w.]*)\+0x[0-9a-f]+/", self.text)
         return (re.sub(r"(0x)?[0-9a-f]*\d[0-9a-f]*", "N", self.title), tuple(functions[:12]))
-
-
-    @property
-    def is_defect(self):
-        """Whether it is one of DEFECTS."""
-        return any(title.search(self.title) and f"{function}+0x" in self.text for title, function in DEFECTS)
 
 
 def reports(lines):
@@ -71,4 +62,13 @@ class Known:
         return new
 
     def has(self, report):
-        return report.is_defect or report.signature in self.signatures
+        return report.signature in self.signatures
+
+
+def ktap(log):
+    """(name, result, remark) of every case: result lines that are not the sum of deeper ones."""
+    results = [match for match in map(KTAP.match, log) if match]
+    for match, following in zip(results, [None, *results]):
+        # A sum comes after what it adds up, so the line before it is indented deeper.
+        if following is None or len(following[1]) <= len(match[1]):
+            yield match[3], match[2], match[4]

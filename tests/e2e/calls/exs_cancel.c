@@ -94,6 +94,7 @@ static void all(void)
 	}
 	must_be(handles, 1 + 2 + 1);
 	no_event(t.q);
+	must_be(delta("ops_cancelled"), 3);
 	must_be(send(t.other.c, "x", 1, 0), 1);
 	event_is(q, EXS_EVT_RECV, 9, 0, 1);
 }

@@ -79,8 +79,6 @@ static void knobs(void)
 	must_fail(exs_setsockopt(fd, SOL_EXS, EXS_SO_CPU, (void *)8, sizeof(five)), EFAULT);
 	if (on_stream())
 		must_fail(exs_setsockopt(fd, SOL_EXS, EXS_SO_EAGER_MAX, &none, sizeof(none)), EOPNOTSUPP);
-	else
-		must_fail(exs_setsockopt(fd, SOL_EXS, EXS_SO_RING, &none, sizeof(none)), EOPNOTSUPP);
 	must_be(int_option(fd, SOL_EXS, EXS_SO_ADVERTS), 5);
 }
 

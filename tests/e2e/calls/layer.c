@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* What the cases of several calls use. */
+/* Functions for the cases of several calls. */
 #include "calls.h"
 
 void transfer(const struct pair *p, const void *out, exs_mhandle_t om, void *in, exs_mhandle_t im,

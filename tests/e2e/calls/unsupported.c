@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * What is not supported on which kind of socket, and the errno that says so. A
- * row's cases are skipped there, each after a try; once the try succeeds they fail
- * until the row is taken out.
+ * Features that a kind of socket does not support, and the errno that says so. A
+ * row's cases are skipped there, each after a try; if the try succeeds they fail
+ * until the row is removed.
  */
 #include "calls.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* What the tests of queues, regions and asynchronous operations share. */
+/* Shared by the tests of queues, regions and asynchronous operations. */
 #ifndef E2E_ASYNC_H
 #define E2E_ASYNC_H
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The two sides of a client-and-server case talk in lines. Whoever waits gives
- * the line it waits for, so that a case that loses step says where.
+ * The two sides of a client-and-server case talk in lines. A side that waits
+ * names the line it waits for, so that a case that loses step says where.
  */
 #include "e2e.h"
 

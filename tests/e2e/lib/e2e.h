@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * What the end-to-end tests share.
+ * Shared by the end-to-end tests.
  *
  * A program is a table of cases. Each case runs in a process of its own, once
  * per variant (socket type, address family; TCP as the reference, or other
@@ -10,9 +10,9 @@
  *	not ok NAME@VARIANT: FILE:LINE: what was expected and what was there
  *	skip NAME@VARIANT: why it cannot run here
  *
- * After every case the live objects of /proc/net/exs must come back to what
- * they were, and every operation must have had its event: a case that passes
- * but leaves something behind has failed.
+ * After every case the live objects of /proc/net/exs must have their former
+ * numbers, and every operation must have had its event: a case that passes but
+ * leaves something behind has failed.
  *
  * A case is either one function, or a client and a server that may run on two
  * machines; those two meet over a control channel (lib/control.c).
@@ -49,7 +49,9 @@
 #define ON_UNIX_DGRAM	0x200
 #define ON_INET		0x400	/* AF_INET, SOCK_STREAM, IPPROTO_EXS            */
 #define ON_INET6	0x800
+#define ON_FALLEN	0x1000	/* as ON_INET, but it fell back to TCP at once  */
 #define ON_FACES	(ON_INET | ON_INET6)
+#define ON_FACE4	(ON_INET | ON_FALLEN)
 #define ON_BOTH		(ON_STREAM | ON_SEQ)
 #define ON_ALL6		(ON_STREAM | ON_SEQ | ON_STREAM6 | ON_SEQ6)
 #define ON_EXS		0	/* no variants: AF_EXS, and the case says which */
@@ -153,6 +155,7 @@ int limit_ms(void);		/* milliseconds for one wait            */
 /* So many bytes of bulk data, or rounds of the same; a quarter under the checkers, which are slow. */
 uint64_t amount(uint64_t much);
 double now(void);
+enum { BREATH_MS = 2 };
 void breathe(void);		/* between two looks at a counter       */
 
 /* Waits for a condition that no descriptor can tell. */
@@ -230,6 +233,7 @@ union address name_of(int fd);
 union address peer_of(int fd);
 int new_socket(void);			/* of the variant, of the present side */
 int socket_on(enum side side);
+int free_port(void);
 int bound_socket(void);
 int listener(int backlog);
 int client_of(int listen_fd);		/* a connected socket, not accepted */

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * A file system of one file, as far as that is asked for. It is a process of its own: one
- * that waits for itself could not even be killed.
+ * A file system of one file, with only the requests that the tests need. It is a process
+ * of its own: a process that waits for itself could not even be killed.
  */
 #include "file.h"
 

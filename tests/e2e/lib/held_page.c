@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* A page that holds up whoever touches it, the kernel included, until it is let go. */
+/* A page that delays every access, also the kernel's, until it is released. */
 #include "e2e.h"
 
 #include <fcntl.h>

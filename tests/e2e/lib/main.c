@@ -49,6 +49,7 @@ static const struct variant variants[] = {
 	{ ON_TCP6,	"tcp6",		AF_INET6,	SOCK_STREAM,	AF_INET6 },
 	{ ON_INET,	"inet",		AF_INET,	SOCK_STREAM,	AF_INET },
 	{ ON_INET6,	"inet6",	AF_INET6,	SOCK_STREAM,	AF_INET6 },
+	{ ON_FALLEN,	"fallen",	AF_INET,	SOCK_STREAM,	AF_INET },
 	{ ON_UDP,	"udp",		AF_INET,	SOCK_DGRAM,	AF_INET },
 	{ ON_UNIX,	"unix",		AF_UNIX,	SOCK_STREAM,	AF_UNIX },
 	{ ON_UNIX_SEQ,	"unix-seqpacket", AF_UNIX,	SOCK_SEQPACKET,	AF_UNIX },
@@ -81,7 +82,7 @@ double now(void)
 
 void breathe(void)
 {
-	const struct timespec ts = { .tv_nsec = 2000000 };
+	const struct timespec ts = { .tv_nsec = BREATH_MS * 1000000 };
 
 	nanosleep(&ts, NULL);
 }
@@ -272,7 +273,8 @@ static void apply(const struct variant *v)
 	e2e.seq = v->type == SOCK_SEQPACKET;
 	e2e.domain = v->domain;
 	e2e.type = v->type;
-	e2e.protocol = v->bit & (ON_INET | ON_INET6) ? EXS_PROTOCOL_DEFAULT : 0;
+	e2e.protocol = v->bit & (ON_FACES | ON_FALLEN) ? EXS_PROTOCOL_DEFAULT : 0;
+	e2e.fallback = v->bit & ON_FALLEN ? EXS_FALLBACK_NOW : 0;
 	e2e.family = v->family ? v->family : exs_family_number();
 	for (i = 0; i < ARRAY_SIZE(topologies); i++) {
 		if (strcmp(topologies[i].topology, e2e.topology))

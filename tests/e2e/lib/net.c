@@ -178,6 +178,18 @@ int socket_on(enum side side)
 	return new_socket();
 }
 
+/* Of no socket at any address: the one that a socket of a single address gets may be in use, or closing, at another. */
+int free_port(void)
+{
+	union address any = address_from(AF_INET6, "::", 0);
+	int fd = must(socket(AF_INET6, SOCK_STREAM | SOCK_CLOEXEC, 0));
+
+	must(bind(fd, &any.sa, address_len(&any)));
+	any = name_of(fd);
+	close(fd);
+	return port_of(&any);
+}
+
 int bound_socket(void)
 {
 	union address a = address_of(SERVER, 0);

@@ -1,0 +1,325 @@
+// SPDX-License-Identifier: GPL-2.0
+/* BPF programs of cgroups decide of bind() and connect(), and change addresses. TCP is the reference. */
+#include "lib/async.h"
+
+#include <fcntl.h>
+#include <linux/bpf.h>
+#include <sched.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#define MOUNT	"/run/exs/filter"
+
+#define PORT	7777
+
+static int bpf(int command, union bpf_attr *attr)
+{
+	return syscall(SYS_bpf, command, attr, sizeof(*attr));
+}
+
+/* Of a case: it is a process, and leaves it in the end. */
+static char group[64];
+
+static void enter_group(const char *path)
+{
+	char procs[100];
+	FILE *f;
+
+	snprintf(procs, sizeof(procs), "%s/cgroup.procs", path);
+	f = fopen(procs, "w");
+	check(f && fputs("0", f) >= 0 && !fclose(f), "cannot enter %s: %s", path, errno_name(errno));
+}
+
+static int own_group(void)
+{
+	must(unshare(CLONE_NEWNS));
+	must(mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL));
+	if (mkdir(MOUNT, 0755))
+		must_be(errno, EEXIST);
+	must(mount("none", MOUNT, "cgroup2", 0, NULL));
+	snprintf(group, sizeof(group), MOUNT "/exs_filter.%d", getpid());
+	must(mkdir(group, 0755));
+	enter_group(group);
+	return must(open(group, O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+}
+
+/* The programs go with it. */
+static void leave_group(void)
+{
+	enter_group(MOUNT);
+	must(rmdir(group));
+}
+
+#define LOAD(to, field)	{ .code = BPF_LDX | BPF_MEM | BPF_W, .dst_reg = to, .src_reg = BPF_REG_1,	\
+			  .off = offsetof(struct bpf_sock_addr, field) }
+#define STORE(field, from) { .code = BPF_STX | BPF_MEM | BPF_W, .dst_reg = BPF_REG_1, .src_reg = from,	\
+			  .off = offsetof(struct bpf_sock_addr, field) }
+#define SET(to, value)	{ .code = BPF_ALU64 | BPF_MOV | BPF_K, .dst_reg = to, .imm = value }
+#define SKIP_UNLESS(reg, value, n) { .code = BPF_JMP | BPF_JNE | BPF_K, .dst_reg = reg, .imm = value, .off = n }
+#define RETURN		{ .code = BPF_JMP | BPF_EXIT }
+
+static void attach(const struct bpf_insn *program, int n, int type)
+{
+	static char log[4096];
+	union bpf_attr load = {
+		.prog_type = BPF_PROG_TYPE_CGROUP_SOCK_ADDR, .expected_attach_type = type,
+		.insns = (uintptr_t)program, .insn_cnt = n, .license = (uintptr_t)"GPL",
+		.log_buf = (uintptr_t)log, .log_size = sizeof(log), .log_level = 1,
+	};
+	int fd = bpf(BPF_PROG_LOAD, &load);
+	union bpf_attr attr = { .attach_bpf_fd = fd, .attach_type = type, .target_fd = own_group() };
+
+	check(fd >= 0, "no such program: %s: %s", errno_name(errno), log);
+	must(bpf(BPF_PROG_ATTACH, &attr));
+}
+
+static int side(int in4, int in6)
+{
+	return e2e.domain == AF_INET6 ? in6 : in4;
+}
+
+/* PORT is forbidden to this process from now on. */
+static void forbid_port(int type)
+{
+	const struct bpf_insn program[] = {
+		LOAD(BPF_REG_2, user_port),
+		SET(BPF_REG_0, 1),
+		SKIP_UNLESS(BPF_REG_2, htons(PORT), 1),
+		SET(BPF_REG_0, 0),
+		RETURN,
+	};
+
+	attach(program, ARRAY_SIZE(program), type);
+}
+
+/* Who asks for PORT gets @port. */
+static void redirect_to(int port, int type)
+{
+	const struct bpf_insn program[] = {
+		LOAD(BPF_REG_2, user_port),
+		SET(BPF_REG_0, 1),
+		SKIP_UNLESS(BPF_REG_2, htons(PORT), 2),
+		SET(BPF_REG_3, htons(port)),
+		STORE(user_port, BPF_REG_3),
+		RETURN,
+	};
+
+	attach(program, ARRAY_SIZE(program), type);
+}
+
+/* What a program may know of the socket: that of a TCP socket. */
+static void only_tcp(int type)
+{
+	const struct bpf_insn program[] = {
+		SET(BPF_REG_0, 0),
+		LOAD(BPF_REG_2, family),
+		SKIP_UNLESS(BPF_REG_2, e2e.domain == AF_INET6 ? AF_INET6 : AF_INET, 5),
+		LOAD(BPF_REG_2, type),
+		SKIP_UNLESS(BPF_REG_2, SOCK_STREAM, 3),
+		LOAD(BPF_REG_2, protocol),
+		SKIP_UNLESS(BPF_REG_2, IPPROTO_TCP, 1),
+		SET(BPF_REG_0, 1),
+		RETURN,
+	};
+
+	attach(program, ARRAY_SIZE(program), type);
+}
+
+/* The length that bind() and connect() must get at least: an IPv6 address may be without its scope. */
+static socklen_t shortest(const union address *a)
+{
+	return a->sa.sa_family == AF_INET6 ? offsetof(struct sockaddr_in6, sin6_scope_id) : address_len(a);
+}
+
+static void connect_forbidden(void)
+{
+	union address to, other = address_of(SERVER, PORT);
+	exs_qhandle_t q = queue_new(2);
+	int fd = listener(4), c;
+
+	to = name_of(fd);
+	forbid_port(side(BPF_CGROUP_INET4_CONNECT, BPF_CGROUP_INET6_CONNECT));
+	c = new_socket();
+	must_fail(connect(c, &other.sa, address_len(&other)), EPERM);
+	must_fail(connect(c, &other.sa, shortest(&other)), EPERM);
+	must_fail(exs_connect(c, &other.sa, address_len(&other), 0, q, 1), EPERM);
+	no_event(q);
+	/* Nothing has come of it, and others are let through. */
+	must(connect(c, &to.sa, address_len(&to)));
+	leave_group();
+}
+
+static void connect_redirected(void)
+{
+	union address to, other = address_of(SERVER, PORT), got;
+	int fd = listener(4), c;
+
+	to = name_of(fd);
+	redirect_to(port_of(&to), side(BPF_CGROUP_INET4_CONNECT, BPF_CGROUP_INET6_CONNECT));
+	c = new_socket();
+	must(connect(c, &other.sa, address_len(&other)));
+	got = peer_of(c);
+	must_be(port_of(&got), port_of(&to));
+	must(accept(fd, NULL, NULL));
+	leave_group();
+}
+
+static void bind_forbidden(void)
+{
+	union address at = address_of(SERVER, PORT);
+	int fd;
+
+	forbid_port(side(BPF_CGROUP_INET4_BIND, BPF_CGROUP_INET6_BIND));
+	fd = new_socket();
+	must_fail(bind(fd, &at.sa, address_len(&at)), EPERM);
+	must_fail(bind(fd, &at.sa, shortest(&at)), EPERM);
+	at = address_of(SERVER, PORT + 1);
+	must(bind(fd, &at.sa, address_len(&at)));
+	leave_group();
+}
+
+static void bind_redirected(void)
+{
+	union address at = address_of(SERVER, PORT), got;
+	int fd;
+
+	redirect_to(PORT + 2, side(BPF_CGROUP_INET4_BIND, BPF_CGROUP_INET6_BIND));
+	fd = new_socket();
+	must(bind(fd, &at.sa, address_len(&at)));
+	got = name_of(fd);
+	must_be(port_of(&got), PORT + 2);
+	leave_group();
+}
+
+static void shown_as_tcp(void)
+{
+	union address to;
+	int fd = listener(4);
+
+	to = name_of(fd);
+	only_tcp(side(BPF_CGROUP_INET4_CONNECT, BPF_CGROUP_INET6_CONNECT));
+	must(connect(new_socket(), &to.sa, address_len(&to)));
+	leave_group();
+}
+
+static void own_names_have_port(void)
+{
+	const struct bpf_insn program[] = {
+		SET(BPF_REG_3, htons(PORT)),
+		STORE(user_port, BPF_REG_3),
+		SET(BPF_REG_0, 1),
+		RETURN,
+	};
+
+	attach(program, ARRAY_SIZE(program), side(BPF_CGROUP_INET4_GETSOCKNAME, BPF_CGROUP_INET6_GETSOCKNAME));
+}
+
+/* Names, too: the service has PORT, whatever port it really has. */
+static void names_changed(void)
+{
+	union address to, name, peer;
+	int l = listener(1), c, s;
+
+	to = name_of(l);
+	own_names_have_port();
+	c = new_socket();
+	must(connect(c, &to.sa, address_len(&to)));
+	s = must(accept(l, NULL, NULL));
+	name = name_of(c);
+	peer = peer_of(s);
+	must_be(port_of(&name), PORT);
+	check(port_of(&peer) != PORT, "a program for own names changes others");
+	leave_group();
+}
+
+/* The socket's cgroup counts, not the caller's. */
+static void of_the_socket(void)
+{
+	union address to = address_of(SERVER, PORT);
+	int before = new_socket();
+
+	forbid_port(side(BPF_CGROUP_INET4_CONNECT, BPF_CGROUP_INET6_CONNECT));
+	must_fail(connect(before, &to.sa, address_len(&to)), ECONNREFUSED);
+	must_fail(connect(new_socket(), &to.sa, address_len(&to)), EPERM);
+	leave_group();
+}
+
+static int accepted_later(int l)
+{
+	exs_qhandle_t q = queue_new(1);
+	exs_event_t ev;
+
+	must(exs_accept(l, NULL, 0, q, 1));
+	ev = event_next(q);
+	must_be(ev.exs_evt_errno, 0);
+	return event_newfd(&ev);
+}
+
+/* In every way: by accept(2), and by an operation. */
+static void accepted_have_port(int l, const union address *to, bool have)
+{
+	union address names[2];
+	int i;
+
+	for (i = 0; i < 2; i++)
+		must(connect(socket_on(CLIENT), &to->sa, address_len(to)));
+	names[0] = name_of(must(accept(l, NULL, NULL)));
+	names[1] = name_of(accepted_later(l));
+	for (i = 0; i < 2; i++)
+		check((port_of(&names[i]) == PORT) == have, "socket %d has port %d", i, port_of(&names[i]));
+}
+
+/* An accepted socket is in the listener's cgroup, whoever accepts it. */
+static void of_the_listener(void)
+{
+	union address before, inside = address_of(SERVER, free_port());
+	int fd = listener(2);
+
+	before = name_of(fd);
+	own_names_have_port();
+	accepted_have_port(fd, &before, false);
+	/* Its name would not tell where it is. */
+	fd = new_socket();
+	must(bind(fd, &inside.sa, address_len(&inside)));
+	must(listen(fd, 2));
+	enter_group(MOUNT);
+	accepted_have_port(fd, &inside, true);
+	leave_group();
+}
+
+/* So is the TCP socket that one has beside it: it is bound, too. */
+static void of_the_one_beside(void)
+{
+	union address at = address_of(SERVER, PORT);
+	int before;
+
+	e2e.fallback = 1;
+	before = new_socket();
+	forbid_port(side(BPF_CGROUP_INET4_BIND, BPF_CGROUP_INET6_BIND));
+	must_fail(bind(new_socket(), &at.sa, address_len(&at)), EPERM);
+	must(bind(before, &at.sa, address_len(&at)));
+	leave_group();
+}
+
+static const struct e2e_case cases[] = {
+	{ "connect_forbidden", connect_forbidden, .on = ON_ALL6 | ON_TCP | ON_FACES, .needs = NEEDS_ONE },
+	{ "connect_redirected", connect_redirected, .on = ON_ALL6 | ON_TCP | ON_FACES, .needs = NEEDS_ONE },
+	{ "bind_forbidden", bind_forbidden, .on = ON_ALL6 | ON_TCP | ON_FACES, .needs = NEEDS_ONE },
+	{ "bind_redirected", bind_redirected, .on = ON_ALL6 | ON_TCP | ON_FACES, .needs = NEEDS_ONE },
+	{ "shown_as_tcp", shown_as_tcp, .on = ON_STREAM6 | ON_TCP | ON_INET, .needs = NEEDS_ONE },
+	{ "names_changed", names_changed, .on = ON_STREAM | ON_TCP | ON_FACES, .needs = NEEDS_ONE },
+	{ "of_the_socket", of_the_socket, .on = ON_STREAM | ON_TCP | ON_INET, .needs = NEEDS_ONE },
+	{ "of_the_listener", of_the_listener, .on = ON_STREAM | ON_TCP | ON_INET, .needs = NEEDS_ONE },
+	{ "of_the_one_beside", of_the_one_beside, .on = ON_INET, .needs = NEEDS_ONE },
+	{}
+};
+
+int main(int argc, char **argv)
+{
+	return e2e_main(argc, argv, cases);
+}

@@ -1,0 +1,277 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * A user whose operations occupy workers delays only that user's operations. In each case
+ * two of root's workers are stuck, as many as a user may have; a third operation of root
+ * waits for them, and one of another user does not.
+ */
+#include "lib/async.h"
+#include "lib/file.h"
+#include "hostile/raw/raw.h"
+
+#include <linux/filter.h>
+#include <poll.h>
+#include <pthread.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+enum { STUCK = 2, ALL };
+
+static char bytes[64];
+
+/* Another user's operation begins only now, and ends. */
+static void other(void (*fn)(void *arg), void *arg)
+{
+	wait_delta("turns_waited", 1);
+	join(spawn(fn, arg));
+}
+
+/* -- tries of ordinary sockets: a socket that is locked */
+
+static void receive(void *arg)
+{
+	exs_qhandle_t q;
+	struct pair p;
+
+	(void)arg;
+	drop_privileges();
+	q = queue_new(2);
+	pair_open(&p);
+	start_recv(p.s, bytes, 1, 0, q, 1, NO_REGION);
+	must_be(send(p.c, "x", 1, 0), 1);
+	event_is(q, EXS_EVT_RECV, 1, 0, 1);
+}
+
+struct reader { int fd; struct held_page page; };
+
+static void *read_held(void *arg)
+{
+	struct reader *r = arg;
+
+	must_be(recv(r->fd, r->page.mem, 1, 0), 1);
+	return NULL;
+}
+
+/* The file is there only when the socket is locked by a read that comes to no end. */
+static void locked_sockets(void)
+{
+	exs_xferfile_t x = { .xf_file = { .fd_len = 10 } };
+	exs_qhandle_t q = queue_new(ALL + STUCK);
+	struct reader r[STUCK];
+	struct pair p[ALL];
+	struct guard g;
+	pthread_t threads[STUCK];
+	int i, asked;
+
+	write_sysctl("max_user_workers", STUCK);
+	x.xf_file.fd_file = file_new(1, 10);
+	g = guard_open(&x.xf_file.fd_file);
+	for (i = 0; i < ALL; i++)
+		pair_open(&p[i]);
+	for (i = 0; i < STUCK; i++) {
+		must(exs_sendfile(p[i].s, &x, 0, q, i));
+		must_be(send(p[i].c, "x", 1, 0), 1);
+		r[i] = (struct reader){ p[i].s, held_page_open() };
+		must_be(pthread_create(&threads[i], NULL, read_held, &r[i]), 0);
+		held_page_wait(&r[i].page);
+	}
+	asked = guard_wait(&g);
+	guard_answer(&g, asked, FAN_ALLOW);
+	/* As long as one of the two is not stuck yet, receives end. */
+	for (;;) {
+		start_recv(p[STUCK].s, bytes, 1, 0, q, STUCK, NO_REGION);
+		must_be(send(p[STUCK].c, "x", 1, 0), 1);
+		wait_until(delta("turns_waited") || queue_attr(q, EXS_ATTR_EVENTS));
+		if (delta("turns_waited"))
+			break;
+		event_is(q, EXS_EVT_RECV, STUCK, 0, 1);
+	}
+	other(receive, NULL);
+	no_event(q);
+	for (i = 0; i < STUCK; i++) {
+		held_page_let_go(&r[i].page);
+		must_be(pthread_join(threads[i], NULL), 0);
+	}
+	for (i = 0; i < ALL; i++)
+		must_be(event_next(q).exs_evt_errno, 0);
+}
+
+/* -- last references of ordinary sockets: one lingers, and its peer does not read */
+
+/* A receive that nothing comes for has the last reference of a socket. Returns the peer. */
+static int last_reference(exs_qhandle_t q, bool lingers)
+{
+	struct linger l = { .l_onoff = lingers, .l_linger = 3600 };
+	struct pair p;
+
+	pair_open(&p);
+	must(setsockopt(p.s, SOL_SOCKET, SO_LINGER, &l, sizeof(l)));
+	if (lingers)
+		send_until_full(p.s, 1);
+	start_recv(p.s, bytes, 1, 0, q, 1, NO_REGION);
+	must(close(p.s));
+	must_be(exs_cancel(q, -1, 0, 0), 0);
+	event_is(q, EXS_EVT_RECV, 1, ECANCELED, 0);
+	return p.c;
+}
+
+static void lets_go(void *arg)
+{
+	(void)arg;
+	drop_privileges();
+	must_be(recv(last_reference(queue_new(2), false), bytes, 1, 0), 0);
+}
+
+static void lingering(void)
+{
+	exs_qhandle_t q = queue_new(2);
+	int i, fds[ALL];
+
+	write_sysctl("max_user_workers", STUCK);
+	for (i = 0; i < ALL; i++)
+		fds[i] = last_reference(q, true);
+	other(lets_go, NULL);
+	must_be(counter("live_lanes"), ALL);
+	for (i = 0; i < ALL; i++)
+		must(close(fds[i]));
+	wait_until(!counter("live_lanes"));
+}
+
+/* -- polls: a file system that does not answer */
+
+static void start_poll(exs_qhandle_t q, exs_pollfd_t fds[2], exs_ahandle_t h)
+{
+	fds[0].events = fds[1].events = EXS_POLLIN;
+	must(exs_poll(fds, 2, 0, q, h));
+}
+
+static void polls(void *arg)
+{
+	exs_pollfd_t fds[2] = { { .fd = -1 } };
+	struct pipe_pair pp = pipe_open();
+	exs_qhandle_t q;
+
+	(void)arg;
+	drop_privileges();
+	q = queue_new(2);
+	fds[1].fd = pp.rd;
+	start_poll(q, fds, 1);
+	tell(pp.wr, 1);
+	event_is(q, EXS_EVT_POLL, 1, 0, 0);
+}
+
+static void silent_files(void)
+{
+	struct pipe_pair pp = pipe_open();
+	exs_qhandle_t q = queue_new(ALL);
+	exs_pollfd_t fds[ALL][2];
+	struct silent_file file = file_without_answers();
+	int i;
+
+	write_sysctl("max_user_workers", STUCK);
+	for (i = 0; i < ALL; i++) {
+		fds[i][0].fd = file.fd;
+		fds[i][1].fd = pp.rd;
+		start_poll(q, fds[i], i);
+	}
+	tell(pp.wr, 1);
+	other(polls, NULL);
+	/* What waits for its turn can be cancelled; what is asking cannot. */
+	must_be(exs_cancel(q, -1, 0, 0), 0);
+	must_be(event_next(q).exs_evt_errno, ECANCELED);
+	no_event(q);
+	must(kill(file.server, SIGKILL));
+	reap(file.server);
+	for (i = 0; i < STUCK; i++)
+		event_next(q);
+}
+
+/* -- decisions about attempts to connect: sockets that are locked by a setsockopt() that does not end */
+
+static void connects(void *arg)
+{
+	union address to = name_of(*(int *)arg);
+	int fd = socket_on(CLIENT);
+
+	drop_privileges();
+	set_nonblock(fd, true);
+	must_fail(connect(fd, &to.sa, address_len(&to)), EINPROGRESS);
+	wait_io(fd, POLLOUT);
+	must_be(so_error(fd), 0);
+}
+
+struct locker { int fd; struct held_page page; pthread_t thread; };
+
+static void *lock_socket(void *arg)
+{
+	struct locker *l = arg;
+	struct sock_fprog prog = { .len = 1, .filter = (void *)l->page.mem };
+
+	must_fail(setsockopt(l->fd, SOL_SOCKET, SO_ATTACH_FILTER, &prog, sizeof(prog)), EINVAL);
+	return NULL;
+}
+
+static void lock_begin(struct locker *l)
+{
+	l->page = held_page_open();
+	must_be(pthread_create(&l->thread, NULL, lock_socket, l), 0);
+	held_page_wait(&l->page);
+}
+
+static void lock_end(struct locker *l)
+{
+	held_page_let_go(&l->page);
+	must_be(pthread_join(l->thread, NULL), 0);
+}
+
+/* One that waits for its turn is closed meanwhile: it waits no longer, and is gone. */
+static void locked_connects(void)
+{
+	struct reject no = good_reject(R_DISABLED);
+	int i, fd = listener(4), fds[ALL];
+	struct raw peer, requests[ALL];
+	struct locker l[STUCK];
+	union address at;
+	long sockets;
+
+	write_sysctl("max_user_workers", STUCK);
+	raw_listen(&peer, &at);
+	for (i = 0; i < ALL; i++) {
+		fds[i] = socket_on(CLIENT);
+		set_nonblock(fds[i], true);
+		must_fail(connect(fds[i], &at.sa, address_len(&at)), EINPROGRESS);
+		raw_take_request(&peer, &requests[i]);
+	}
+	for (i = 0; i < STUCK; i++) {
+		l[i].fd = fds[i];
+		lock_begin(&l[i]);
+	}
+	for (i = 0; i < ALL; i++)
+		raw_reject(&requests[i], &no, sizeof(no));
+	other(connects, &fd);
+	sockets = counter("live_sockets");
+	must(close(fds[STUCK]));
+	wait_until(counter("live_sockets") == sockets - 1);
+	for (i = 0; i < STUCK; i++) {
+		lock_end(&l[i]);
+		wait_io(fds[i], POLLOUT);
+		must_be(so_error(fds[i]), ECONNREFUSED);
+	}
+	for (i = 0; i < ALL; i++)
+		raw_close(&requests[i]);
+	raw_close(&peer);
+}
+
+static const struct e2e_case cases[] = {
+	{ "locked_sockets", locked_sockets, .on = ON_TCP, .needs = NEEDS_ONE },
+	{ "lingering", lingering, .on = ON_TCP, .needs = NEEDS_ONE },
+	{ "silent_files", silent_files, .on = ON_STREAM, .needs = NEEDS_ONE },
+	{ "locked_connects", locked_connects, .on = ON_STREAM, .needs = NEEDS_ONE },
+	{ }
+};
+
+int main(int argc, char **argv)
+{
+	return e2e_main(argc, argv, cases);
+}

@@ -1,0 +1,457 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0
+# exs-run: programs that nobody changed. What arrives is what was sent, and the counters tell how.
+set -u
+# shellcheck source=../lib/cases.sh
+. "$(dirname "$0")/../lib/cases.sh"
+HOST=10.77.0.1
+PORT=7060
+MODULE=$EXS_MODULE
+PEER=$TOP/tests/e2e/programs/run_peer.py
+
+# serve COMMAND...: a file server in this directory, on $PORT, that exs-run or nothing starts; its process is $SERVER.
+serve()
+{
+	head -c 1000000 /dev/urandom > file
+	"$@" > server.out 2> server.err &
+	SERVER=$!
+}
+
+serve_python()
+{
+	serve "$@" python3 "$PEER" serve $HOST $PORT
+	wait_for "the server" grep -q "^Serving" server.out
+}
+
+# gets COMMAND...: a client, which is told the URL, prints the file.
+gets()
+{
+	"$@" "http://$HOST:$PORT/file" > got 2> client.err || fail "$*: $(tail -n 3 client.err)"
+	must cmp got file
+}
+
+# Nothing uses the module then.
+end_server()
+{
+	kill "$SERVER"
+	ended "$SERVER" 143
+	wait_for "the module to be unused" grep -qx 0 /sys/module/exs/refcnt
+}
+
+# connected COMMAND...: prints how many connections of EXS came up meanwhile.
+connected()
+{
+	local before
+
+	before=$(counter connects)
+	"$@"
+	CONNECTED=$(($(counter connects) - before))
+}
+
+must_connect()
+{
+	local want=$1
+
+	shift
+	connected "$@"
+	[ "$CONNECTED" = "$want" ] || fail "$CONNECTED connections of EXS, not $want: $(cat ./*.err)"
+}
+
+err_has()
+{
+	grep -q -e "$2" "$1" || fail "no '$2' in $1: $(cat "$1")"
+}
+
+# Python's own server; a small one does for what follows.
+case_http()
+{
+	serve exs-run -v python3 -u -m http.server -b $HOST $PORT
+	wait_for "the server" grep -q "^Serving" server.out
+	must_connect 1 gets exs-run -v python3 "$PEER" get
+	err_has client.err 'socket [0-9]*: EXS: exs$'
+	err_has server.err 'socket [0-9]*: EXS: exs$'
+}
+
+case_asyncio()
+{
+	serve exs-run python3 "$PEER" asyncio-server $HOST $PORT
+	wait_for "the server" grep -q "^Serving" server.out
+	must_connect 8 must exs-run python3 "$PEER" asyncio-clients $HOST $PORT 8
+}
+
+case_children()
+{
+	serve_python exs-run
+	must_connect 1 gets exs-run sh -c 'python3 "$1" get "$2"; exit $?' - "$PEER"
+}
+
+# A peer that has no EXS is reached by TCP, and reaches us.
+case_client_alone()
+{
+	serve_python
+	must_connect 0 gets exs-run -v python3 "$PEER" get
+	err_has client.err 'EXS: exs$'
+	err_has client.err 'TCP: fell back: the peer refused'
+}
+
+case_server_alone()
+{
+	local tcp
+
+	tcp=$(counter accepts_tcp)
+	serve_python exs-run -v
+	must_connect 0 gets python3 "$PEER" get
+	must_connect 1 gets exs-run python3 "$PEER" get
+	[ $(($(counter accepts_tcp) - tcp)) = 1 ] || fail "no connection of TCP's was accepted"
+	if grep "fell back" server.err; then fail "the server fell back"; fi
+}
+
+# One that does not wait in connect().
+case_asyncio_alone()
+{
+	serve python3 "$PEER" asyncio-server $HOST $PORT
+	wait_for "the server" grep -q "^Serving" server.out
+	must_connect 0 must exs-run -v python3 "$PEER" asyncio-clients $HOST $PORT 8
+	[[ $OUT = *"fell back: the peer refused"* ]] || fail "it says: $OUT"
+}
+
+# Without the module, and while it is off, everything goes on by TCP.
+case_no_module()
+{
+	sysctl -qw net.exs.enabled=0
+	serve_python exs-run -v
+	must_connect 0 gets exs-run -v python3 "$PEER" get
+	sysctl -qw net.exs.enabled=1
+	err_has server.err 'TCP: fell back: net.exs.enabled is 0'
+	err_has client.err 'TCP: fell back: net.exs.enabled is 0'
+	must_connect 0 gets python3 "$PEER" get
+	end_server
+	must rmmod exs
+	serve_python exs-run
+	gets exs-run -v python3 "$PEER" get
+	must insmod "$MODULE"
+	err_has client.err 'TCP: exs: .*not loaded'
+}
+
+# A number that is not the default.
+case_other_number()
+{
+	must rmmod exs
+	must insmod "$MODULE" protocol=258
+	serve_python exs-run
+	must_connect 1 gets exs-run python3 "$PEER" get
+	end_server
+	# The tests that follow have the default.
+	must rmmod exs
+	must insmod "$MODULE"
+}
+
+case_rule_connect()
+{
+	serve_python
+	must_connect 0 gets exs-run -v -r "tcp connect address 10.77.0.0/24 port $PORT" python3 "$PEER" get
+	err_has client.err 'EXS: exs$'
+	err_has client.err "TCP: tcp connect address 10.77.0.0/24 port $PORT"
+}
+
+# TCP at first, and EXS where a rule says so.
+case_rule_exception()
+{
+	printf '# one port\nexs port %s\ntcp\n' $PORT > rules
+	serve_python exs-run -v -f rules
+	err_has server.err 'TCP: tcp$'
+	err_has server.err "EXS: exs port $PORT"
+	must_connect 1 gets exs-run -f rules python3 "$PEER" get
+}
+
+case_rule_listen()
+{
+	serve_python exs-run -r 'tcp listen port 7000-7100'
+	must_connect 0 gets python3 "$PEER" get
+}
+
+case_rule_program()
+{
+	serve_python exs-run -v -r 'tcp program python3*'
+	must_connect 0 gets python3 "$PEER" get
+	err_has server.err 'TCP: tcp program'
+}
+
+# There is no RDMA device.
+case_loopback()
+{
+	must_connect 0 must exs-run python3 "$PEER" loopback
+	must_connect 0 must exs-run python3 "$PEER" loopback6
+}
+
+# A listener that is bound, and exchanged for the other kind, has its port.
+case_exchange_bound()
+{
+	must_connect 0 must exs-run -r 'exs listen' -r tcp python3 "$PEER" loopback
+	must_connect 0 must exs-run -r 'tcp listen' -r 'tcp connect' python3 "$PEER" loopback
+	must_connect 0 must exs-run -r exs python3 "$PEER" loopback6
+}
+
+# What was set before stays set, and epoll sets that had the old one have the new one.
+case_exchange_keeps()
+{
+	must exs-run -r 'tcp connect' python3 "$PEER" keeps $HOST
+	must exs-run -r 'exs connect' -r tcp python3 "$PEER" keeps $HOST
+}
+
+# An address alone, of two: the port comes with the connection.
+case_exchange_address()
+{
+	must ip addr add 10.77.0.5/24 dev rxe0dev
+	serve_python exs-run
+	must_connect 1 must exs-run -r 'exs connect address 10.77.0.0/24' -r tcp python3 "$PEER" bound 10.77.0.5 $HOST $PORT
+	[ "$OUT" = 10.77.0.5 ] || fail "it is $OUT"
+	must ip addr del 10.77.0.5/24 dev rxe0dev
+}
+
+# All rules are one list, which has an end.
+case_too_many_rules()
+{
+	seq -f 'exs port %g' 150 > rules
+	must_end 2 exs-run -f rules -f rules true
+	[[ $OUT = *"too many rules"* ]] || fail "it says: $OUT"
+	must exs-run -f rules true
+}
+
+# It has a linker, which preloads; but what Go's programs have makes it one of those.
+make_go()
+{
+	must objcopy --add-section .go.buildinfo=/dev/null "$(command -v python3)" go
+}
+
+# As an ordinary user none is touched, and all say why.
+case_not_preloaded()
+{
+	chmod a+rx .
+	must setpriv --reuid nobody --regid nogroup --clear-groups exs-run busybox true
+	[[ $OUT = *"statically linked, so its sockets stay TCP"* ]] || fail "it says: $OUT"
+	make_go
+	must setpriv --reuid nobody --regid nogroup --clear-groups exs-run ./go -c ''
+	[[ $OUT = *"written in Go, so its sockets stay TCP"* ]] || fail "it says: $OUT"
+	cp "$(command -v python3)" python
+	chmod u+s,a+rx python
+	must setpriv --reuid nobody --regid nogroup --clear-groups exs-run ./python -c ''
+	[[ $OUT = *"set-user-ID"* ]] || fail "it says: $OUT"
+	printf '#!%s/python\n' "$PWD" > script
+	chmod +x script
+	must setpriv --reuid nobody --regid nogroup --clear-groups exs-run ./script
+	[[ $OUT = *"set-user-ID"* ]] || fail "it says: $OUT"
+}
+
+case_usage()
+{
+	must_end 2 exs-run
+	must_end 2 exs-run -r 'tcp port 70000' true
+	[[ $OUT = *"'port'"* ]] || fail "it says: $OUT"
+	must_end 2 exs-run --system -r tcp
+	must_end 2 exs-run --cgroup=/sys/fs/cgroup true
+	must_end 1 exs-run -f nothing-there true
+	must_end 127 exs-run ./nothing-there
+	must_end 3 exs-run -v sh -c 'exit 3'
+}
+
+# -- whole cgroups
+
+has_hook()
+{
+	grep -q ' update_socket_protocol$' /proc/kallsyms
+}
+
+# A cgroup, $CGROUP, where the kernel can do that.
+use_cgroups()
+{
+	mountpoint -q /sys/fs/bpf || must mount -t bpf bpf /sys/fs/bpf
+	mountpoint -q /sys/fs/cgroup || must mount -t cgroup2 cgroup2 /sys/fs/cgroup
+	has_hook || skip "this kernel has no hook for BPF programs in socket(2)"
+	[ -e /sys/kernel/btf/vmlinux ] || skip "this kernel does not describe its types (BTF)"
+	CGROUP=/sys/fs/cgroup/$1
+	mkdir -p "$CGROUP/below"
+	trap 'exs-run --off' EXIT
+}
+
+in_cgroup()
+{
+	# shellcheck disable=SC2016
+	sh -c 'echo 0 > "$1/cgroup.procs"; shift; exec "$@"' - "$@"
+}
+
+# Without a word more: exs-run takes the way that there is. It ends with the program.
+case_static()
+{
+	use_cgroups static-alone
+	serve exs-run -v busybox httpd -f -p $HOST:$PORT
+	wait_for "the server" exs-run busybox nc $HOST $PORT -e true
+	err_has server.err "busybox: it is statically linked, so BPF makes all its sockets EXS"
+	must_connect 1 gets exs-run busybox wget -q -O -
+	must_connect 0 gets busybox wget -q -O -
+	must exs-run --status
+	[[ $OUT != *exs-run-* ]] || fail "it says: $OUT"
+	# Rules there are none, wherever they come from.
+	must_connect 0 gets exs-run -r exs busybox wget -q -O -
+	err_has client.err "so its sockets stay TCP: rules need a preloaded library"
+	must_connect 0 gets env EXS_RULES=exs exs-run busybox wget -q -O -
+	err_has client.err "so its sockets stay TCP: rules need a preloaded library"
+	must_connect 1 gets env EXS_RULES= exs-run busybox wget -q -O -
+	make_go
+	must_connect 1 gets exs-run ./go "$PEER" get
+	[ "$(own_groups)" = 1 ] || wait_for "the cgroups of the clients to go" groups_are 1
+	end_server
+	wait_for "the server's cgroup to go" groups_are 0
+}
+
+own_groups()
+{
+	find /sys/fs/cgroup -name 'exs-run-*' | wc -l
+}
+
+groups_are()
+{
+	[ "$(own_groups)" = "$1" ]
+}
+
+# A program that starts others so, one of which stays: a cgroup goes with the last process in it, whoever started that.
+case_static_nested()
+{
+	use_cgroups static-nested
+	mkfifo fifo
+	# It inherits what is on, so it needs no cgroup of its own.
+	must exs-run busybox sh -c 'exs-run -v busybox sh -c "read x < fifo" > nested.err 2>&1 &'
+	wait_for "the nested start" grep "BPF makes all its sockets EXS" nested.err
+	groups_are 1 || fail "$(own_groups) cgroups, not one"
+	echo > fifo
+	wait_for "the cgroup to go" groups_are 0
+}
+
+# However exs-run was started, and whatever cgroups the program leaves.
+case_static_leaves()
+{
+	local make='d=/sys/fs/cgroup$(sed -n s/^0:://p /proc/self/cgroup) && mkdir -p $d/of/its && ls -d $d/of/its'
+
+	use_cgroups static-leaves
+	OUT=$(trap '' CHLD; exs-run -v busybox sh -c "$make" 2>&1) || fail "it says: $OUT"
+	[[ $OUT = *"so BPF makes all its sockets EXS"*/of/its ]] || fail "it says: $OUT"
+	wait_for "the cgroups to go" groups_are 0
+	OUT=$(unshare --pid --fork exs-run busybox true 2>&1) || fail "it says: $OUT"
+	[[ $OUT = *"use --cgroup, from outside"* ]] || fail "it says: $OUT"
+}
+
+# A program that cannot be run leaves no cgroup; one that can have no cgroup runs all the same.
+case_static_fails()
+{
+	use_cgroups static-fails
+	cp "$(command -v busybox)" no-program
+	chmod a-x no-program
+	must_end 126 exs-run -v ./no-program
+	[[ $OUT = *"so BPF makes all its sockets EXS"* ]] || fail "it says: $OUT"
+	wait_for "the cgroup to go" groups_are 0
+	echo 0 > "$CGROUP/cgroup.max.descendants"
+	must in_cgroup "$CGROUP" exs-run busybox true
+	[[ $OUT = *"so its sockets stay TCP: see --cgroup"* ]] || fail "it says: $OUT"
+	groups_are 0 || fail "$(own_groups) cgroups are left"
+}
+
+# The kernel has room for so many: the next one says why not, and what to do.
+case_static_many()
+{
+	local i
+
+	use_cgroups static-many
+	for i in {1..60}; do
+		mkdir -p "$CGROUP/$i"
+		exs-run --cgroup="$CGROUP/$i" 2> many.err || break
+	done
+	[ "$i" -lt 60 ] || fail "there is room for 60"
+	err_has many.err "the kernel has no room for more at update_socket_protocol"
+	err_has many.err "use --cgroup once"
+	must exs-run busybox true
+	[[ $OUT = *"no room for more"*"so its sockets stay TCP: see --cgroup"* ]] || fail "it says: $OUT"
+	groups_are 0 || fail "$(own_groups) cgroups are left"
+	must exs-run --off
+}
+
+# Both are one static program.
+case_static_in_cgroup()
+{
+	use_cgroups static
+	must exs-run --cgroup="$CGROUP"
+	must exs-run --status
+	[[ $OUT = *ready*exs-run-cgroup-* ]] || fail "it says: $OUT"
+	serve in_cgroup "$CGROUP/below" busybox httpd -f -p $HOST:$PORT
+	wait_for "the server" in_cgroup "$CGROUP" busybox nc $HOST $PORT -e true
+	must_connect 1 gets in_cgroup "$CGROUP" busybox wget -q -O -
+	# Who is outside has TCP, as all have after the end.
+	must_connect 0 gets busybox wget -q -O -
+	must exs-run --off
+	must_connect 0 gets in_cgroup "$CGROUP" busybox wget -q -O -
+	must exs-run --status
+	[[ $OUT != *exs-run-* ]] || fail "it says: $OUT"
+}
+
+# While the module is not there sockets are TCP's.
+case_system_without_module()
+{
+	use_cgroups system
+	must exs-run --system
+	must exs-run --system
+	serve busybox httpd -f -p $HOST:$PORT
+	wait_for "the server" busybox nc $HOST $PORT -e true
+	must_connect 1 gets busybox wget -q -O -
+	end_server
+	must rmmod exs
+	serve busybox httpd -f -p $HOST:$PORT
+	wait_for "the server" busybox nc $HOST $PORT -e true
+	gets busybox wget -q -O -
+	must insmod "$MODULE"
+	must exs-run --off --system
+	must_connect 0 gets busybox wget -q -O -
+}
+
+# What the guide says to the letter: for a service, a look, and off again.
+case_guide()
+{
+	local guide=$TOP/Documentation/programmers-guide.md group look lines line
+
+	look=$(sed -n 's/^    \$ \(grep .*accepts_tcp.*\)$/\1/p' "$guide")
+	mapfile -t lines <<< "$(sed -n 's/^    # \(exs-run .*\)$/\1/p' "$guide")"
+	[ "${#lines[@]}" = 3 ] || fail "the guide has ${#lines[@]} commands: ${lines[*]}"
+	serve_python exs-run -r "exs listen port $PORT" -r tcp
+	must_connect 1 gets exs-run -v curl -s
+	must_connect 0 gets curl -s
+	must sh -c "$look"
+	[[ $OUT = *connects\ *accepts\ *accepts_tcp\ * ]] || fail "$look: $OUT"
+	must sysctl -qw net.exs.enabled=0
+	must_connect 0 gets exs-run -v curl -s
+	must sysctl -qw net.exs.enabled=1
+	err_has client.err "TCP: fell back: net.exs.enabled is 0"
+	use_cgroups guide
+	group=${lines[0]#*=}
+	mkdir -p "$group"
+	for line in "${lines[@]:0:2}"; do
+		must sh -c "$line"
+	done
+	[[ $OUT = *exs-run-cgroup-* ]] || fail "it says: $OUT"
+	must_connect 1 gets in_cgroup "$group" curl -s
+	must sh -c "${lines[2]}"
+	must_connect 0 gets in_cgroup "$group" curl -s
+}
+
+case_cgroup_refused()
+{
+	mountpoint -q /sys/fs/bpf || must mount -t bpf bpf /sys/fs/bpf
+	must_end 1 exs-run --cgroup=/tmp
+	[[ $OUT = *"not a cgroup"* ]] || fail "it says: $OUT"
+	if ! has_hook; then
+		must_end 1 exs-run --system
+		[[ $OUT = *"Linux 6.6"* ]] || fail "it says: $OUT"
+		return
+	fi
+	must_end 1 setpriv --reuid nobody --regid nogroup --clear-groups env "PATH=$PATH" exs-run --system
+	[[ $OUT = *CAP_SYSLOG* ]] || fail "it says: $OUT"
+}
+
+run_cases "$@"

@@ -1,0 +1,203 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-2.0
+"""Programs that know nothing of EXS, for run.sh.
+
+    run_peer.py serve HOST PORT                 files of this directory, by HTTP
+    run_peer.py get URL                         prints what is there
+    run_peer.py asyncio-server HOST PORT        sends back what comes
+    run_peer.py asyncio-clients HOST PORT N     so many at the same time, each with a megabyte
+    run_peer.py loopback | loopback6            a server and a client on it
+    run_peer.py keeps HOST                      options, flags and epoll of a socket outlast connect()
+    run_peer.py bound HOST PEER PORT            is bound to HOST, without a port, and prints its address when connected
+
+Emulated machines take seconds to import Python's larger modules, so only those who need them do.
+"""
+import fcntl
+import os
+import select
+import signal
+import socket
+import sys
+
+BYTES = 1 << 20
+
+
+def until_end(sock, size=1 << 16):
+    while data := sock.recv(size):
+        yield data
+
+
+def get(url):
+    host, path = url.removeprefix("http://").split("/", 1)
+    host, port = host.split(":")
+    with socket.create_connection((host, int(port))) as sock:
+        sock.sendall(f"GET /{path} HTTP/1.0\r\n\r\n".encode())
+        head, _, body = b"".join(until_end(sock)).partition(b"\r\n\r\n")
+    assert head.split()[1] == b"200", head
+    sys.stdout.buffer.write(body)
+
+
+def serve_files(host, port):
+    listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    listener.bind((host, port))
+    listener.listen()
+    print("Serving", flush=True)
+    while True:
+        sock, _ = listener.accept()
+        with sock:
+            request = b""
+            while not request.endswith(b"\r\n\r\n") and (data := sock.recv(1 << 16)):
+                request += data
+            if not request:
+                continue
+            sock.sendall(b"HTTP/1.0 200 OK\r\n\r\n")
+            with open(request.split()[1].decode().lstrip("/"), "rb") as file:
+                sock.sendfile(file)
+
+
+async def echo(reader, writer):
+    while data := await reader.read(1 << 16):
+        writer.write(data)
+        await writer.drain()
+    writer.close()
+
+
+async def serve(host, port):
+    import asyncio
+    server = await asyncio.start_server(echo, host, port)
+    print("Serving", flush=True)
+    await server.serve_forever()
+
+
+async def client(host, port):
+    import asyncio
+    reader, writer = await asyncio.open_connection(host, port)
+    data = os.urandom(BYTES)
+
+    async def send():
+        writer.write(data)
+        await writer.drain()
+        writer.write_eof()
+
+    back, _ = await asyncio.gather(reader.read(-1), send())
+    assert back == data, f"{len(back)} bytes came back"
+    writer.close()
+
+
+async def clients(host, port, number):
+    import asyncio
+    await asyncio.gather(*(client(host, port) for _ in range(number)))
+
+
+def loopback(family, host):
+    with socket.socket(family, socket.SOCK_STREAM) as listener, socket.socket(family, socket.SOCK_STREAM) as one:
+        listener.bind((host, 0))
+        port = listener.getsockname()[1]
+        listener.listen()
+        assert listener.getsockname()[1] == port
+        one.connect((host, port))
+        other, _ = listener.accept()
+        with other:
+            one.sendall(b"hello")
+            assert other.recv(5, socket.MSG_WAITALL) == b"hello"
+
+
+SO_PEEK_OFF, SO_ZEROCOPY, IP_BIND_ADDRESS_NO_PORT = 42, 60, 24
+
+SETTINGS = [
+    (socket.SOL_SOCKET, socket.SO_REUSEADDR, 1),
+    (socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1),
+    (socket.IPPROTO_TCP, socket.TCP_NODELAY, 1),
+    (socket.IPPROTO_TCP, socket.TCP_KEEPIDLE, 77),
+]
+# TCP has the first, and EXS the second.
+if tuple(map(int, os.uname().release.split(".")[:2])) >= (6, 9):
+    SETTINGS += [(socket.SOL_SOCKET, SO_PEEK_OFF, 7), (socket.SOL_SOCKET, SO_ZEROCOPY, 1)]
+
+
+def is_set(sock, level, name, value):
+    got = sock.getsockopt(level, name)
+    return got == value if name == SO_PEEK_OFF else bool(got)
+
+
+def read_settings(sock):
+    return [is_set(sock, *setting) for setting in SETTINGS] + [
+        sock.getsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF), sock.getsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF),
+        sock.getsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE), sock.getsockname(),
+        sock.getsockopt(socket.SOL_SOCKET, socket.SO_LINGER, 8)] + [
+        fcntl.fcntl(sock, what) for what in (fcntl.F_GETFL, fcntl.F_GETFD, fcntl.F_GETOWN, fcntl.F_GETSIG)]
+
+
+SOL_EXS, EXS_SO_FELL_BACK, EXS_FELL_BACK_RULE = 0x4558, 19, 13
+
+
+def is_exs(sock):
+    """Also one whose peer, as nobody listens there, made it fall back."""
+    try:
+        return sock.getsockopt(SOL_EXS, EXS_SO_FELL_BACK) != EXS_FELL_BACK_RULE
+    except OSError:
+        return False
+
+
+def keeps(host):
+    """The listener is of the other kind at first, and is exchanged in turn: it is bound as it was."""
+    listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+    listener.bind((host, 7061))
+    listener.listen()
+    assert listener.getsockname() == (host, 7061)
+    sock = socket.socket(socket.AF_INET, socket.SOCK_STREAM | socket.SOCK_NONBLOCK)
+    for setting in SETTINGS:
+        sock.setsockopt(*setting)
+    sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\1\0\0\0\5\0\0\0")
+    sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 100000)
+    sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 50000)
+    fcntl.fcntl(sock, fcntl.F_SETOWN, os.getpid())
+    fcntl.fcntl(sock, fcntl.F_SETSIG, signal.SIGUSR1)
+    sock.bind((host, 7062))
+    was_exs = is_exs(sock)
+    before = read_settings(sock)
+    poll = select.epoll()
+    poll.register(sock, select.EPOLLOUT | select.EPOLLIN | select.EPOLLET)
+    poll.poll(0)
+    sock.connect_ex((host, 7063))
+    assert is_exs(sock) != was_exs, "it is what it was"
+    after = read_settings(sock)
+    assert before == after, f"{before} became {after}"
+    events = poll.poll(10)
+    assert events and events[0][0] == sock.fileno(), f"{events}: nobody listened there"
+
+
+def bound(host, peer, port):
+    sock = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+    sock.setsockopt(socket.IPPROTO_IP, IP_BIND_ADDRESS_NO_PORT, 1)
+    sock.bind((host, 0))
+    sock.connect((peer, port))
+    print(sock.getsockname()[0])
+
+
+def main(args):
+    match args:
+        case ["get", url]:
+            get(url)
+        case ["serve", host, port]:
+            serve_files(host, int(port))
+        case ["asyncio-server", host, port]:
+            import asyncio
+            asyncio.run(serve(host, int(port)))
+        case ["asyncio-clients", host, port, number]:
+            import asyncio
+            asyncio.run(clients(host, int(port), int(number)))
+        case ["loopback"]:
+            loopback(socket.AF_INET, "127.0.0.1")
+        case ["loopback6"]:
+            loopback(socket.AF_INET6, "::1")
+        case ["keeps", host]:
+            keeps(host)
+        case ["bound", host, peer, port]:
+            bound(host, peer, int(port))
+        case _:
+            sys.exit(__doc__)
+
+
+main(sys.argv[1:])

@@ -1,0 +1,989 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Fallback to TCP: a socket reaches a peer without EXS by TCP, a listener takes both,
+ * and nothing waits for ever, is lost or happens twice.
+ */
+#include "lib/async.h"
+#include "hostile/raw/raw.h"
+
+#include <endian.h>
+#include <fcntl.h>
+#include <linux/exs.h>
+#include <netinet/tcp.h>
+#include <poll.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/sendfile.h>
+#include <unistd.h>
+
+static int get_int(int fd, int level, int name)
+{
+	socklen_t len = sizeof(int);
+	int value;
+
+	must(getsockopt(fd, level, name, &value, &len));
+	return value;
+}
+
+static int why(int fd)
+{
+	return get_int(fd, SOL_EXS, EXS_SO_FELL_BACK);
+}
+
+/* One that falls back: that is what sockets of IPPROTO_EXS are made as. */
+static int falling(void)
+{
+	int fd = must(socket(e2e.family, e2e.type | SOCK_CLOEXEC, e2e.protocol));
+
+	must_be(get_int(fd, SOL_EXS, EXS_SO_FALLBACK), !!e2e.protocol);
+	if (!e2e.protocol)
+		set_int(fd, SOL_EXS, EXS_SO_FALLBACK, 1);
+	return fd;
+}
+
+static int plain_socket(void)
+{
+	return must(socket(e2e.domain, SOCK_STREAM | SOCK_CLOEXEC, IPPROTO_TCP));
+}
+
+static int tcp_listener_at(union address a)
+{
+	int fd = plain_socket();
+
+	must(bind(fd, &a.sa, address_len(&a)));
+	must(listen(fd, 4));
+	return fd;
+}
+
+static int tcp_listener(void)
+{
+	return tcp_listener_at(address_of(SERVER, 0));
+}
+
+static int falling_listener(void)
+{
+	union address a = address_of(SERVER, 0);
+	int fd = falling();
+
+	must(bind(fd, &a.sa, address_len(&a)));
+	must(listen(fd, 4));
+	must_be(why(fd), EXS_FELL_BACK_NOT);
+	return fd;
+}
+
+static int connect_to(int fd, int listen_fd)
+{
+	union address to = name_of(listen_fd);
+
+	return connect(fd, &to.sa, address_len(&to));
+}
+
+static void talk(int a, int b)
+{
+	send_all(a, 1, 0, 100000);
+	recv_all(b, 1, 0, 100000);
+	send_all(b, 2, 0, 100000);
+	recv_all(a, 2, 0, 100000);
+}
+
+/* @c is connected by TCP, for @reason, to what @l accepts. */
+static void by_tcp(int c, int l, int reason)
+{
+	union address ours, theirs;
+	int s = must(accept(l, NULL, NULL));
+
+	must_be(why(c), reason);
+	must_be(get_int(c, SOL_SOCKET, SO_PROTOCOL), IPPROTO_TCP);
+	must_be(get_int(c, SOL_SOCKET, SO_DOMAIN), e2e.domain);
+	must_be(get_int(s, SOL_SOCKET, SO_PROTOCOL), IPPROTO_TCP);
+	ours = name_of(c);
+	theirs = peer_of(s);
+	check(same_address(&ours, &theirs), "the names differ");
+	ours = peer_of(c);
+	theirs = name_of(s);
+	check(same_address(&ours, &theirs), "the peers' names differ");
+	talk(c, s);
+	must_be(poll_now(l, POLLIN), 0);
+	close(s);
+}
+
+static void refused(void)
+{
+	int l = tcp_listener(), c = falling();
+
+	must(connect_to(c, l));
+	by_tcp(c, l, EXS_FELL_BACK_REFUSED);
+	must_be(delta("fallback_refused"), 1);
+	must_be(delta("connect_refused"), 0);
+	must_fail(connect_to(c, l), EISCONN);
+}
+
+/* Of a socket that is bound both have the port. */
+static void bound(void)
+{
+	int l = tcp_listener(), c = falling(), other = plain_socket();
+	union address at = address_of(SERVER, 0), is;
+
+	must(bind(c, &at.sa, address_len(&at)));
+	at = name_of(c);
+	must_fail(bind(other, &at.sa, address_len(&at)), EADDRINUSE);
+	must_fail(bind(new_socket(), &at.sa, address_len(&at)), EADDRINUSE);
+	must(connect_to(c, l));
+	is = name_of(c);
+	check(same_address(&at, &is), "it has another name than it was bound to");
+	by_tcp(c, l, EXS_FELL_BACK_REFUSED);
+}
+
+static void port_taken(void)
+{
+	int l = tcp_listener();
+	union address at = name_of(l);
+
+	must_fail(bind(falling(), &at.sa, address_len(&at)), EADDRINUSE);
+	l = listener(1);
+	at = name_of(l);
+	must_fail(bind(falling(), &at.sa, address_len(&at)), EADDRINUSE);
+}
+
+static void refused_by_both(void)
+{
+	int b = plain_socket(), c = falling();
+	union address to = address_of(SERVER, 0);
+
+	must(bind(b, &to.sa, address_len(&to)));
+	must_fail(connect_to(c, b), ECONNREFUSED);
+	must_fail(connect_to(c, b), ECONNREFUSED);
+	must_be(delta("fallback_refused"), 1);
+	must(listen(b, 1));
+	must(connect_to(c, b));
+	by_tcp(c, b, EXS_FELL_BACK_REFUSED);
+}
+
+/* Nobody waits, and what TCP would say is said. */
+static void nonblock_refused(void)
+{
+	int b = plain_socket(), c = falling();
+	union address to = address_of(SERVER, 0);
+
+	must(bind(b, &to.sa, address_len(&to)));
+	set_nonblock(c, true);
+	must_fail(connect_to(c, b), EINPROGRESS);
+	wait_io(c, POLLHUP);
+	must_be(poll_now(c, POLLOUT | POLLIN) & (POLLERR | POLLHUP), POLLERR | POLLHUP);
+	must_be(so_error(c), ECONNREFUSED);
+	must_be(why(c), EXS_FELL_BACK_REFUSED);
+}
+
+struct watch { int set, fd; };
+
+static struct watch watch(int fd, unsigned int events)
+{
+	struct epoll_event ev = { .events = events, .data.fd = fd };
+	struct watch w = { .set = must(epoll_create1(EPOLL_CLOEXEC)), .fd = fd };
+
+	must(epoll_ctl(w.set, EPOLL_CTL_ADD, fd, &ev));
+	return w;
+}
+
+static void must_see(struct watch w, unsigned int events)
+{
+	struct epoll_event ev;
+
+	for (;;) {
+		must_be(epoll_wait(w.set, &ev, 1, limit_ms()), 1);
+		must_be(ev.data.fd, w.fd);
+		if (ev.events & events)
+			return;
+	}
+}
+
+static void echo(void *arg)
+{
+	int fd = *(int *)arg;
+
+	recv_all(fd, 3, 0, 1000);
+	send_all(fd, 4, 0, 1000);
+}
+
+/* Epoll sets, duplicates and children had the descriptor before. */
+static void before(void)
+{
+	int l = tcp_listener(), c = falling(), twin, s;
+	struct watch level, edge, of_twin;
+	pid_t child;
+
+	set_nonblock(c, true);
+	twin = must(dup(c));
+	level = watch(c, EPOLLOUT);
+	edge = watch(c, EPOLLOUT | EPOLLIN | EPOLLET);
+	of_twin = watch(twin, EPOLLIN);
+	must_see(level, EPOLLHUP);
+	must_see(edge, EPOLLHUP);
+	must_fail(connect_to(c, l), EINPROGRESS);
+	must_see(level, EPOLLOUT);
+	must_see(edge, EPOLLOUT);
+	must_be(so_error(c), 0);
+	must(connect_to(c, l));
+	must_fail(connect_to(c, l), EISCONN);
+	s = must(accept(l, NULL, NULL));
+	send_all(s, 3, 0, 1000);
+	must_see(edge, EPOLLIN);
+	must_see(of_twin, EPOLLIN);
+	set_nonblock(c, false);
+	child = spawn(echo, &twin);
+	recv_all(s, 4, 0, 1000);
+	join(child);
+	close(c);
+	send_all(twin, 5, 0, 10);
+	recv_all(s, 5, 0, 10);
+	close(s);
+	must_see(of_twin, EPOLLIN);
+	must_be(why(twin), EXS_FELL_BACK_REFUSED);
+}
+
+/* One port, two kinds of clients. */
+static void listener_takes_both(void)
+{
+	int l = falling_listener(), c = plain_socket(), s;
+	struct watch w = watch(l, EPOLLIN | EPOLLET);
+
+	must(connect_to(c, l));
+	must_see(w, EPOLLIN);
+	s = must(accept(l, NULL, NULL));
+	must_be(get_int(s, SOL_SOCKET, SO_PROTOCOL), IPPROTO_TCP);
+	talk(c, s);
+	set_nonblock(l, true);
+	must_fail(accept(l, NULL, NULL), EAGAIN);
+	must_be(delta("accepts_tcp"), 1);
+	c = falling();
+	must(connect_to(c, l));
+	must_be(why(c), EXS_FELL_BACK_NOT);
+	must_see(w, EPOLLIN);
+	s = must(accept(l, NULL, NULL));
+	must_be(get_int(s, SOL_SOCKET, SO_PROTOCOL), e2e.protocol);
+	talk(c, s);
+	must_be(delta("accepts"), 1);
+	must_fail(accept(l, NULL, NULL), EAGAIN);
+}
+
+static void *accept_one(void *arg)
+{
+	int s = must(accept(*(int *)arg, NULL, NULL));
+
+	send_all(s, 1, 0, 1000);
+	return (void *)(long)s;
+}
+
+/* Who waits in accept() is woken, one for each. */
+static void listener_wakes(void)
+{
+	int l = falling_listener(), c = plain_socket();
+	pthread_t t[2];
+	void *s[2];
+	int i;
+
+	for (i = 0; i < 2; i++)
+		must_be(-pthread_create(&t[i], NULL, accept_one, &l), 0);
+	must(connect_to(c, l));
+	recv_all(c, 1, 0, 1000);
+	c = falling();
+	must(connect_to(c, l));
+	recv_all(c, 1, 0, 1000);
+	for (i = 0; i < 2; i++)
+		must_be(-pthread_join(t[i], &s[i]), 0);
+	check(s[0] != s[1], "both have the same");
+	must_be(delta("accepts_tcp"), 1);
+	must_be(delta("accepts"), 1);
+}
+
+/* After the end of listening TCP has no port either that anybody reaches, and then again. */
+static void listens_again(void)
+{
+	int l = falling_listener(), c = plain_socket();
+
+	must(connect_to(c, l));
+	must(shutdown(l, SHUT_RD));
+	must_fail(accept(l, NULL, NULL), EINVAL);
+	must_be(recv(c, &c, 1, 0) <= 0, true);
+	must_fail(connect_to(plain_socket(), l), ECONNREFUSED);
+	must(listen(l, 1));
+	must(listen(l, 2));
+	c = plain_socket();
+	must(connect_to(c, l));
+	talk(c, must(accept(l, NULL, NULL)));
+	c = falling();
+	must(connect_to(c, l));
+	talk(c, must(accept(l, NULL, NULL)));
+	must_be(why(c), EXS_FELL_BACK_NOT);
+}
+
+static union address loopback(int port)
+{
+	return address_from(e2e.domain, e2e.domain == AF_INET ? "127.0.0.1" : "::1", port);
+}
+
+static void no_device(void)
+{
+	union address at = loopback(0);
+	int l = falling(), c = falling();
+
+	must(bind(l, &at.sa, address_len(&at)));
+	must_be(why(l), EXS_FELL_BACK_NO_DEVICE);
+	must(listen(l, 1));
+	must_be(get_int(l, SOL_SOCKET, SO_ACCEPTCONN), 1);
+	must(connect_to(c, l));
+	by_tcp(c, l, EXS_FELL_BACK_NO_DEVICE);
+	must_be(delta("fallback_no_device") >= 1, true);
+}
+
+/* By EXS as by TCP: nobody reaches it by an address of a device. */
+static void loopback_is_private(void)
+{
+	union address at = loopback(0), to;
+	int l = falling(), c = falling();
+
+	must(bind(l, &at.sa, address_len(&at)));
+	must(listen(l, 1));
+	at = name_of(l);
+	to = address_of(SERVER, port_of(&at));
+	must_fail(connect(c, &to.sa, address_len(&to)), ECONNREFUSED);
+	must_be(poll_now(l, POLLIN), 0);
+	must(connect_to(c, l));
+	close(must(accept(l, NULL, NULL)));
+}
+
+/* The device that the socket is bound to is TCP's, too. */
+static void device_kept(void)
+{
+	union address at = loopback(0);
+	int l = falling(), c = falling();
+	char name[16] = "";
+	socklen_t len = sizeof(name);
+
+	must(bind(l, &at.sa, address_len(&at)));
+	must(listen(l, 1));
+	must(setsockopt(c, SOL_SOCKET, SO_BINDTODEVICE, "lo", 2));
+	must(connect_to(c, l));
+	check(why(c) != EXS_FELL_BACK_NOT, "it did not fall back");
+	by_tcp(c, l, why(c));
+	must(getsockopt(c, SOL_SOCKET, SO_BINDTODEVICE, name, &len));
+	check(!strcmp(name, "lo"), "TCP's socket is bound to '%s'", name);
+}
+
+/* Nobody here has the address (RFC 5737, RFC 3849); TCP lets it be bound all the same. */
+static void foreign_address(void)
+{
+	union address at = address_from(e2e.domain, e2e.domain == AF_INET ? "192.0.2.7" : "2001:db8::7", 0), is;
+	int l = falling();
+
+	must_fail(bind(l, &at.sa, address_len(&at)), EADDRNOTAVAIL);
+	set_int(l, SOL_IP, IP_FREEBIND, 1);
+	must(bind(l, &at.sa, address_len(&at)));
+	must_be(why(l), EXS_FELL_BACK_NO_DEVICE);
+	is = name_of(l);
+	check(port_of(&is), "it has no port");
+	must(listen(l, 1));
+}
+
+static union address black_hole(void)
+{
+	return address_from(e2e.domain, e2e.domain == AF_INET ? "10.77.0.9" : "fd77::9", 99);
+}
+
+/* Nobody answers, not even by TCP: EXS has had its time, and the next does not wait. */
+static void no_answer(void)
+{
+	union address to = black_hole();
+	int c = falling(), other = falling();
+
+	write_sysctl("fallback_timeout", 100);
+	write_sysctl("fallback_memory", 0);
+	set_nonblock(c, true);
+	set_nonblock(other, true);
+	must_fail(connect(c, &to.sa, address_len(&to)), EINPROGRESS);
+	must_fail(connect(c, &to.sa, address_len(&to)), EALREADY);
+	wait_delta("fallback_no_answer", 1);
+	must_be(why(c), EXS_FELL_BACK_NO_ANSWER);
+	must_be(poll_now(c, POLLIN | POLLOUT), 0);
+	must_fail(connect(c, &to.sa, address_len(&to)), EALREADY);
+	write_sysctl("fallback_memory", 3600 * 1000);
+	must_fail(connect(other, &to.sa, address_len(&to)), EINPROGRESS);
+	must_be(why(other), EXS_FELL_BACK_REMEMBERED);
+	must_be(delta("fallback_remembered"), 1);
+	must_be(so_error(c), 0);
+}
+
+/* What is not remembered is tried again. */
+static void forgotten(void)
+{
+	union address to = black_hole();
+	int i;
+
+	write_sysctl("fallback_timeout", 100);
+	write_sysctl("fallback_memory", 0);
+	for (i = 1; i <= 2; i++) {
+		int c = falling();
+
+		set_nonblock(c, true);
+		must_fail(connect(c, &to.sa, address_len(&to)), EINPROGRESS);
+		wait_delta("fallback_no_answer", i);
+	}
+	must_be(delta("fallback_remembered"), 0);
+}
+
+/* In the middle of it, both before and after TCP has taken over. */
+static void given_up(void)
+{
+	union address to = black_hole();
+	int i, c;
+
+	write_sysctl("fallback_timeout", 100);
+	write_sysctl("fallback_memory", 0);
+	for (i = 0; i < 4; i++) {
+		c = falling();
+		set_nonblock(c, true);
+		must_fail(connect(c, &to.sa, address_len(&to)), EINPROGRESS);
+		if (i & 1)
+			wait_delta("fallback_no_answer", i / 2 + 1);
+		if (i & 2)
+			must(shutdown(c, SHUT_RDWR));
+		close(c);
+	}
+}
+
+/* -- A host that has TCP and no RDMA device: another namespace, with a device here */
+
+#define HOST	"10.81.0.2"
+
+static void host_open(void)
+{
+	if (!access("/sys/class/infiniband/rxe81", F_OK))
+		return;
+	shell("ip netns add exs81");
+	shell("ip link add exs81a type veth peer name exs81b netns exs81 address 02:00:00:81:00:02");
+	shell("ip addr add 10.81.0.1/24 dev exs81a && ip link set exs81a up");
+	shell("ip neigh replace " HOST " lladdr 02:00:00:81:00:02 dev exs81a nud permanent");
+	shell("ip -n exs81 addr add " HOST "/24 dev exs81b");
+	shell("ip -n exs81 link set exs81b up && ip -n exs81 link set lo up");
+	shell("rdma link add rxe81 type rxe netdev exs81a");
+}
+
+static void host_close(void)
+{
+	shell("rdma link del rxe81; ip link del exs81a; ip netns del exs81");
+}
+
+static int host_listener(void)
+{
+	int own = must(open("/proc/thread-self/ns/net", O_RDONLY | O_CLOEXEC));
+	int other = must(open("/run/netns/exs81", O_RDONLY | O_CLOEXEC)), fd;
+
+	must(setns(other, CLONE_NEWNET));
+	fd = tcp_listener_at(address_from(AF_INET, HOST, 0));
+	must(setns(own, CLONE_NEWNET));
+	close(own);
+	close(other);
+	return fd;
+}
+
+static void host_without(void)
+{
+	int l, c;
+
+	host_open();
+	l = host_listener();
+	write_sysctl("fallback_timeout", 500);
+	write_sysctl("fallback_memory", 0);
+	c = falling();
+	must(connect_to(c, l));
+	by_tcp(c, l, EXS_FELL_BACK_NO_ANSWER);
+	write_sysctl("fallback_memory", 3600 * 1000);
+	c = falling();
+	must(connect_to(c, l));
+	by_tcp(c, l, EXS_FELL_BACK_REMEMBERED);
+	close(l);
+	host_close();
+}
+
+struct caller { int fd, listener; };
+
+static void *connects(void *arg)
+{
+	struct caller *c = arg;
+
+	if (connect_to(c->fd, c->listener) && errno != EISCONN)
+		fail("connect: %s", errno_name(errno));
+	return NULL;
+}
+
+static void *polls(void *arg)
+{
+	struct caller *c = arg;
+
+	wait_io(c->fd, POLLOUT);
+	return NULL;
+}
+
+static void *receives(void *arg)
+{
+	struct caller *c = arg;
+
+	recv_all(c->fd, 7, 0, 1000);
+	return NULL;
+}
+
+static void *sends(void *arg)
+{
+	struct caller *c = arg;
+
+	send_all(c->fd, 8, 0, 1000);
+	return NULL;
+}
+
+/* Threads are in the middle of calls when TCP takes over. */
+static void in_the_middle(void)
+{
+	static void *(*const calls[])(void *) = { connects, connects, polls, receives, sends };
+	pthread_t t[ARRAY_SIZE(calls)];
+	struct caller c;
+	size_t i;
+	int s;
+
+	host_open();
+	write_sysctl("fallback_timeout", 500);
+	write_sysctl("fallback_memory", 0);
+	c.listener = host_listener();
+	c.fd = falling();
+	set_nonblock(c.fd, true);
+	must_fail(connect_to(c.fd, c.listener), EINPROGRESS);
+	set_nonblock(c.fd, false);
+	for (i = 0; i < ARRAY_SIZE(calls); i++)
+		must_be(-pthread_create(&t[i], NULL, calls[i], &c), 0);
+	s = must(accept(c.listener, NULL, NULL));
+	send_all(s, 7, 0, 1000);
+	recv_all(s, 8, 0, 1000);
+	for (i = 0; i < ARRAY_SIZE(calls); i++)
+		must_be(-pthread_join(t[i], NULL), 0);
+	must_be(why(c.fd), EXS_FELL_BACK_NO_ANSWER);
+	must_be(poll_now(c.listener, POLLIN), 0);
+	close(s);
+	close(c.fd);
+	close(c.listener);
+	host_close();
+}
+
+/* -- */
+
+static void disabled(void)
+{
+	int early = falling_listener(), l, c;
+	union address at = address_of(SERVER, 0);
+
+	write_sysctl("enabled", 0);
+	l = falling();
+	must(bind(l, &at.sa, address_len(&at)));
+	must(listen(l, 1));
+	must_be(why(l), EXS_FELL_BACK_DISABLED);
+	c = falling();
+	must(connect_to(c, l));
+	by_tcp(c, l, EXS_FELL_BACK_DISABLED);
+	c = falling();
+	must(connect_to(c, early));
+	by_tcp(c, early, EXS_FELL_BACK_DISABLED);
+	l = falling();
+	must(listen(l, 1));
+	must_be(why(l), EXS_FELL_BACK_DISABLED);
+	must_be(delta("fallback_disabled"), 4);
+}
+
+static const struct setting { int level, name, value; } every_setting[] = {
+	{ SOL_SOCKET, SO_KEEPALIVE, 1 }, { SOL_SOCKET, SO_SNDBUF, 100000 },
+	{ SOL_SOCKET, SO_RCVBUF, 50000 }, { SOL_SOCKET, SO_RCVLOWAT, 10 },
+	{ SOL_TCP, TCP_NODELAY, 1 }, { SOL_TCP, TCP_KEEPIDLE, 77 },
+	{ SOL_TCP, TCP_KEEPCNT, 3 },
+};
+
+static const struct setting ip_settings[] = {
+	{ SOL_IP, IP_TTL, 33 }, { SOL_IP, IP_FREEBIND, 1 }, { SOL_IP, IP_PKTINFO, 1 },
+	{ SOL_IP, IP_MTU_DISCOVER, IP_PMTUDISC_DONT },
+};
+
+static const struct setting ipv6_settings[] = {
+	{ SOL_IPV6, IPV6_UNICAST_HOPS, 33 }, { SOL_IPV6, IPV6_RECVTCLASS, 1 },
+	{ SOL_IPV6, IPV6_MTU_DISCOVER, IPV6_PMTUDISC_DONT }, { SOL_IP, IP_FREEBIND, 1 },
+};
+
+static void kept(const struct setting *set, size_t n, int l)
+{
+	int c = falling(), was[n];
+	size_t i;
+
+	for (i = 0; i < n; i++) {
+		set_int(c, set[i].level, set[i].name, set[i].value);
+		was[i] = get_int(c, set[i].level, set[i].name);
+	}
+	set_timeout(c, SO_RCVTIMEO, 10);
+	must(connect_to(c, l));
+	must_be(why(c), EXS_FELL_BACK_REFUSED);
+	for (i = 0; i < n; i++)
+		must_be(get_int(c, set[i].level, set[i].name), was[i]);
+	must_fail(recv(c, &i, 1, 0), EAGAIN);
+	close(c);
+}
+
+/* What was set before holds after. */
+static void settings(void)
+{
+	int l = tcp_listener(), c = falling();
+
+	kept(every_setting, ARRAY_SIZE(every_setting), l);
+	if (e2e.family == AF_INET)
+		kept(ip_settings, ARRAY_SIZE(ip_settings), l);
+	if (e2e.family == AF_INET6)
+		kept(ipv6_settings, ARRAY_SIZE(ipv6_settings), l);
+	must(connect_to(c, l));
+	must_fail(setsockopt(c, SOL_TCP, TCP_ULP, "tls", 4), ENOPROTOOPT);
+	must_fail(setsockopt(c, SOL_EXS, EXS_SO_FALLBACK, &l, sizeof(l)), EINVAL);
+}
+
+/* Whatever it was put into, or bound to, remains. */
+static void at_once(void)
+{
+	union address at = address_of(SERVER, 0), is;
+	int l = falling(), c = falling();
+	struct watch w = watch(l, EPOLLIN | EPOLLET), out = watch(c, EPOLLOUT | EPOLLET);
+
+	must(bind(l, &at.sa, address_len(&at)));
+	at = name_of(l);
+	set_int(l, SOL_EXS, EXS_SO_FALLBACK, EXS_FALLBACK_NOW);
+	is = name_of(l);
+	check(same_address(&at, &is), "it has another name than it was bound to");
+	must(listen(l, 1));
+	set_int(c, SOL_EXS, EXS_SO_FALLBACK, EXS_FALLBACK_NOW);
+	must_be(get_int(c, SOL_SOCKET, SO_PROTOCOL), IPPROTO_TCP);
+	must(connect_to(c, l));
+	must_see(w, EPOLLIN);
+	must_see(out, EPOLLOUT);
+	by_tcp(c, l, EXS_FELL_BACK_RULE);
+	must_be(delta("fallback_rule"), 2);
+	l = falling_listener();
+	c = EXS_FALLBACK_NOW;
+	must_fail(setsockopt(l, SOL_EXS, EXS_SO_FALLBACK, &c, sizeof(c)), EINVAL);
+	c = falling();
+	must(connect_to(c, l));
+	l = EXS_FALLBACK_NOW;
+	must_fail(setsockopt(c, SOL_EXS, EXS_SO_FALLBACK, &l, sizeof(l)), EINVAL);
+}
+
+/* -- A peer whose EXS is another, and that has TCP on the same port */
+
+static struct raw peer;
+static int peer_tcp;
+
+static void peer_open(void)
+{
+	union address at;
+
+	/* The peer is this process, which may be scheduled late. */
+	write_sysctl("fallback_timeout", 3600 * 1000);
+	write_sysctl("fallback_memory", 0);
+	peer_tcp = tcp_listener();
+	at = name_of(peer_tcp);
+	raw_listen_at(&peer, &at);
+}
+
+/* A request of @c has come. */
+static void peer_called(int c, struct raw *request)
+{
+	set_nonblock(c, true);
+	must_fail(connect_to(c, peer_tcp), EINPROGRESS);
+	raw_take_request(&peer, request);
+	must_be(why(c), EXS_FELL_BACK_NOT);
+}
+
+static void peer_left(int c, int reason)
+{
+	wait_until(why(c) != EXS_FELL_BACK_NOT);
+	set_nonblock(c, false);
+	by_tcp(c, peer_tcp, reason);
+	close(c);
+}
+
+static void rejected(int said, int reason)
+{
+	struct reject no = good_reject(said);
+	struct raw request;
+	int c = falling();
+
+	peer_called(c, &request);
+	raw_reject(&request, &no, sizeof(no));
+	peer_left(c, reason);
+	raw_close(&request);
+}
+
+/* The peer says why it will not: TCP takes over at once, for the reason that it gave. */
+static void said_by_peer(void)
+{
+	static const int version[] = { R_VERSION, R_MALFORMED, R_SOCKTYPE };
+	static const int refused[] = { R_BACKLOG, R_LIMIT, R_DISABLED, 255 };
+	size_t i;
+
+	peer_open();
+	for (i = 0; i < ARRAY_SIZE(version); i++)
+		rejected(version[i], EXS_FELL_BACK_VERSION);
+	must_be(delta("fallback_version"), ARRAY_SIZE(version));
+	for (i = 0; i < ARRAY_SIZE(refused); i++)
+		rejected(refused[i], EXS_FELL_BACK_REFUSED);
+	must_be(delta("fallback_refused"), ARRAY_SIZE(refused));
+	must_be(delta("connect_refused"), 0);
+	raw_close(&peer);
+}
+
+/* It agrees, in words that are none of ours. */
+static void strange_answer(void)
+{
+	struct hello h = good_hello();
+	struct raw request;
+	int c = falling();
+
+	h.magic = htole32(0x32535845);
+	peer_open();
+	peer_called(c, &request);
+	raw_accept(&request, &h, sizeof(h));
+	peer_left(c, EXS_FELL_BACK_VERSION);
+	must_be(delta("fallback_version"), 1);
+	raw_close(&request);
+	raw_close(&peer);
+}
+
+/* -- */
+
+/* A user's connections are all taken: the next is TCP's. */
+static void limit(void)
+{
+	int l = falling_listener(), c = falling(), next = falling();
+
+	write_sysctl("max_user_conns", 2);
+	must(connect_to(c, l));
+	must_be(why(c), EXS_FELL_BACK_NOT);
+	talk(c, must(accept(l, NULL, NULL)));
+	must(connect_to(next, l));
+	by_tcp(next, l, EXS_FELL_BACK_LIMIT);
+	must_be(delta("fallback_limit"), 1);
+}
+
+/* TCP has none either, and says so. */
+static void no_route(void)
+{
+	union address to = address_from(e2e.domain, e2e.domain == AF_INET ? "192.0.2.1" : "2001:db8::1", 9);
+	int c = falling();
+
+	must_fail(connect(c, &to.sa, address_len(&to)), ENETUNREACH);
+	must_be(why(c), EXS_FELL_BACK_NO_ROUTE);
+	must_be(delta("fallback_no_route"), 1);
+	must_fail(connect(c, &to.sa, address_len(&to)), ENETUNREACH);
+}
+
+/* TCP keeps the promise. */
+static void marked(void)
+{
+	int l = tcp_listener(), c = falling();
+
+	set_int(c, SOL_SOCKET, SO_MARK, 7);
+	must(connect_to(c, l));
+	by_tcp(c, l, EXS_FELL_BACK_OPTION);
+	must_be(get_int(c, SOL_SOCKET, SO_MARK), 7);
+}
+
+/* What was set since bind() holds for the TCP socket, too. */
+static void set_after_bind(void)
+{
+	union address at = address_of(SERVER, 0);
+	int l = falling();
+
+	must(bind(l, &at.sa, address_len(&at)));
+	must_be(why(l), EXS_FELL_BACK_NOT);
+	set_int(l, SOL_SOCKET, SO_MARK, 7);
+	set_int(l, SOL_SOCKET, SO_KEEPALIVE, 1);
+	set_int(l, SOL_TCP, TCP_NODELAY, 1);
+	must(listen(l, 1));
+	must_be(why(l), EXS_FELL_BACK_OPTION);
+	must_be(get_int(l, SOL_SOCKET, SO_MARK), 7);
+	must_be(get_int(l, SOL_SOCKET, SO_KEEPALIVE), 1);
+	must_be(get_int(l, SOL_TCP, TCP_NODELAY), 1);
+}
+
+static void to_device(int fd, const char *name)
+{
+	must(setsockopt(fd, SOL_SOCKET, SO_BINDTODEVICE, name, strlen(name)));
+}
+
+/* By neither protocol is it reached through another interface, or goes there. */
+static void device_after_bind(void)
+{
+	union address any = address_from(e2e.domain, e2e.domain == AF_INET ? "0.0.0.0" : "::", 0), to;
+	int l = falling(), c = plain_socket(), other = tcp_listener();
+
+	shell("ip link add elsewhere type dummy && ip link set elsewhere up");
+	must(bind(l, &any.sa, address_len(&any)));
+	to_device(l, "elsewhere");
+	must(listen(l, 1));
+	any = name_of(l);
+	to = address_of(SERVER, port_of(&any));
+	must_fail(connect(c, &to.sa, address_len(&to)), ECONNREFUSED);
+	must_be(poll_now(l, POLLIN), 0);
+	c = falling();
+	any = address_from(e2e.domain, e2e.domain == AF_INET ? "0.0.0.0" : "::", 0);
+	must(bind(c, &any.sa, address_len(&any)));
+	to_device(c, "elsewhere");
+	set_nonblock(c, true);
+	check(connect_to(c, other), "it is connected");
+	must_be(poll_now(other, POLLIN), 0);
+	close(c);
+	shell("ip link delete elsewhere");
+}
+
+/* The first send would connect, but connect() has to say what has become of EXS. */
+static void fastopen(void)
+{
+	int l = tcp_listener(), c = falling(), nonblock;
+
+	for (nonblock = 0; nonblock < 2; nonblock++, c = falling()) {
+		set_int(c, SOL_TCP, TCP_FASTOPEN_CONNECT, 1);
+		set_int(c, SOL_TCP, TCP_FASTOPEN_NO_COOKIE, 1);
+		set_nonblock(c, nonblock);
+		if (nonblock)
+			must_fail(connect_to(c, l), EINPROGRESS);
+		else
+			must(connect_to(c, l));
+		wait_io(c, POLLOUT);
+		set_nonblock(c, false);
+		by_tcp(c, l, EXS_FELL_BACK_REFUSED);
+	}
+}
+
+/* An operation that waits for connect() ends: there is no EXS socket any more that could connect. */
+static void waiter_ends(void)
+{
+	struct exs_sqe sqe = { .opcode = EXS_OP_CONNECT, .fd = falling(), .handle = 1, .region = EXS_REGION_NONE };
+	struct exs_ioc_submit s = {
+		.size = sizeof(s), .count = 1, .ops = (uintptr_t)&sqe, .sqe_size = sizeof(sqe),
+	};
+	exs_qhandle_t q = queue_new(4);
+
+	must_be(ioctl(q, EXS_IOC_SUBMIT, &s), 1);
+	set_int(sqe.fd, SOL_EXS, EXS_SO_FALLBACK, EXS_FALLBACK_NOW);
+	event_is(q, EXS_EVT_CONNECT, 1, ECANCELED, 0);
+}
+
+/* Ports are TCP's there: what may fall back does, and at a server without EXS nothing else comes. */
+static void iwarp(void)
+{
+	union address at = address_of(SERVER, 0);
+	int reuse, l, c;
+
+	for (reuse = 0; reuse < 2; reuse++) {
+		enter_side(SERVER);
+		l = falling();
+		set_int(l, SOL_SOCKET, SO_REUSEADDR, reuse);
+		must(bind(l, &at.sa, address_len(&at)));
+		must(listen(l, 1));
+		must_be(why(l), EXS_FELL_BACK_PORT);
+		enter_side(CLIENT);
+		c = falling();
+		must(connect_to(c, l));
+		by_tcp(c, l, EXS_FELL_BACK_IWARP);
+		enter_side(SERVER);
+		close(l);
+		l = tcp_listener();
+		enter_side(CLIENT);
+		c = falling();
+		must(connect_to(c, l));
+		by_tcp(c, l, EXS_FELL_BACK_IWARP);
+	}
+}
+
+/* It has to be asked for, or not refused. */
+static void asked_for(void)
+{
+	int l = tcp_listener(), c = new_socket(), one = 1;
+
+	must_be(get_int(c, SOL_EXS, EXS_SO_FALLBACK), 0);
+	must_fail(connect_to(c, l), ECONNREFUSED);
+	must_be(delta("connect_refused"), 1);
+	must_be(why(c), EXS_FELL_BACK_NOT);
+	c = must(socket(exs_family_number(), SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
+	must_fail(setsockopt(c, SOL_EXS, EXS_SO_FALLBACK, &one, sizeof(one)), EOPNOTSUPP);
+	c = bound_socket();
+	must_fail(setsockopt(c, SOL_EXS, EXS_SO_FALLBACK, &one, sizeof(one)), EINVAL);
+}
+
+/* sendfile(2) and splice(2) are TCP's, too. */
+static void pages_go(void)
+{
+	int l = tcp_listener(), c = falling(), s, file = must(memfd_create("pages", MFD_CLOEXEC));
+	struct pipe_pair pipe = pipe_open();
+	static char data[50000], got[50000];
+	off_t from = 0;
+	ssize_t n, done;
+
+	data_fill(9, 0, data, sizeof(data));
+	must_be(write(file, data, sizeof(data)), sizeof(data));
+	must(connect_to(c, l));
+	s = must(accept(l, NULL, NULL));
+	must_be(sendfile(c, file, &from, sizeof(data)), sizeof(data));
+	recv_all(s, 9, 0, sizeof(data));
+	send_all(s, 9, 0, sizeof(data));
+	for (done = 0; done < (ssize_t)sizeof(data); done += n) {
+		n = must(splice(c, NULL, pipe.wr, NULL, 10000, 0));
+		must_be(read(pipe.rd, got + done, n), n);
+	}
+	data_check(9, 0, got, sizeof(got));
+}
+
+static const struct e2e_case cases[] = {
+	{ "refused", refused, .on = ON_FACES, .needs = NEEDS_RXE },
+	{ "bound", bound, .on = ON_FACES, .needs = NEEDS_RXE },
+	{ "port_taken", port_taken, .on = ON_FACES, .needs = NEEDS_RXE },
+	{ "refused_by_both", refused_by_both, .on = ON_FACES },
+	{ "nonblock_refused", nonblock_refused, .on = ON_FACES },
+	{ "before", before, .on = ON_FACES | ON_STREAM },
+	{ "listener_takes_both", listener_takes_both, .on = ON_FACES },
+	{ "listener_wakes", listener_wakes, .on = ON_FACES },
+	{ "listens_again", listens_again, .on = ON_FACES },
+	{ "no_device", no_device, .on = ON_FACES },
+	{ "loopback_is_private", loopback_is_private, .on = ON_FACES },
+	{ "device_kept", device_kept, .on = ON_FACES },
+	{ "foreign_address", foreign_address, .on = ON_FACES },
+	{ "no_answer", no_answer, .on = ON_FACES, .needs = NEEDS_ONE },
+	{ "forgotten", forgotten, .on = ON_INET, .needs = NEEDS_ONE },
+	{ "given_up", given_up, .on = ON_INET, .needs = NEEDS_ONE },
+	{ "host_without", host_without, .on = ON_INET, .needs = NEEDS_ONE },
+	{ "in_the_middle", in_the_middle, .on = ON_INET, .needs = NEEDS_ONE },
+	{ "disabled", disabled, .on = ON_FACES },
+	{ "settings", settings, .on = ON_FACES },
+	{ "at_once", at_once, .on = ON_FACES },
+	{ "said_by_peer", said_by_peer, .on = ON_FACES, .needs = NEEDS_ONE | NEEDS_RXE },
+	{ "strange_answer", strange_answer, .on = ON_FACES, .needs = NEEDS_ONE | NEEDS_RXE },
+	{ "limit", limit, .on = ON_FACES, .needs = NEEDS_ONE },
+	{ "no_route", no_route, .on = ON_FACES, .needs = NEEDS_ONE },
+	{ "marked", marked, .on = ON_INET },
+	{ "set_after_bind", set_after_bind, .on = ON_FACES },
+	{ "device_after_bind", device_after_bind, .on = ON_FACES, .needs = NEEDS_ONE },
+	{ "fastopen", fastopen, .on = ON_FACES },
+	{ "waiter_ends", waiter_ends, .on = ON_FACES },
+	{ "iwarp", iwarp, .on = ON_FACES, .needs = NEEDS_SIW },
+	{ "asked_for", asked_for, .on = ON_FACES | ON_STREAM },
+	{ "pages_go", pages_go, .on = ON_INET },
+	{}
+};
+
+int main(int argc, char **argv)
+{
+	return e2e_main(argc, argv, cases);
+}

@@ -1,0 +1,116 @@
+#!/bin/bash
+# SPDX-License-Identifier: MIT
+# What scripts and make say when something is missing. Last line: N passed, N failed, N skipped.
+set -u
+top=$(cd "$(dirname "$0")/../.." && pwd)
+dir=$(mktemp -d)
+trap 'chmod -R u+w "$dir"; rm -rf "$dir"' EXIT
+passed=0 failed=0 skipped=0
+unset EXS_DEPS		# of make check
+
+# A path with only these programs; dpkg-query knows no package.
+only()
+{
+	local program
+
+	rm -rf "${dir:?}/bin"
+	mkdir "$dir/bin"
+	for program in bash dirname "$@"; do
+		ln -s "$(type -P "$program")" "$dir/bin/" || return
+	done
+}
+
+add_debian()
+{
+	printf '#!/bin/bash\nexit 1\n' | tee "$dir/bin/dpkg-query" > "$dir/bin/apt-get"
+	chmod +x "$dir"/bin/{dpkg-query,apt-get}
+}
+
+# says TEXT COMMAND...: the command fails, and says TEXT.
+says()
+{
+	local text=$1 output
+	shift
+	output=$(PATH=$dir/bin "$@" 2>&1) && { echo "succeeded: $output"; return 1; }
+	[[ $output = *"$text"* ]] || { echo "$output"; return 1; }
+}
+
+debian=(comm printf sort awk id)
+
+case_packages()
+{
+	only "${debian[@]}" && add_debian || return
+	says "make deps" "$top/scripts/deps" build && says "libxxhash-dev" "$top/scripts/deps" build
+}
+
+case_packages_as_user()
+{
+	only "${debian[@]}" && add_debian || return
+	printf '#!/bin/bash\necho 1000\n' > "$dir/id"
+	chmod +x "$dir/id"
+	ln -sf "$dir/id" "$dir/bin/id"
+	says "or: sudo apt install " "$top/scripts/deps" build
+}
+
+# Lists without the suite that has Linux 6.12.
+case_packages_unknown()
+{
+	only "${debian[@]}" env mktemp grep cat rm sleep true && add_debian || return
+	printf '#!/bin/bash\nexec "$@"\n' > "$dir/bin/sudo"
+	printf '#!/bin/bash\n[[ $* != *install* ]] || { echo "E: Unable to locate package x" >&2; exit 100; }\n' \
+		> "$dir/bin/apt-get"
+	chmod +x "$dir/bin/sudo"
+	says "bookworm-security" env EXS_DEPS=install "$top/scripts/deps" vm
+}
+
+case_elsewhere()
+{
+	only rsync || return
+	says "gcc pkg-config python3. README.md" "$top/scripts/deps" build
+}
+
+case_elsewhere_complete()
+{
+	only gcc rsync pkg-config python3 || return
+	PATH=$dir/bin "$top/scripts/deps" build library
+}
+
+case_elsewhere_machines()
+{
+	only gcc rsync pkg-config python3 || return
+	says "needs Debian" "$top/scripts/deps" build vm
+}
+
+case_headers()
+{
+	only uname
+	says "linux-headers-$(uname -r)" "$top/scripts/build-module" "$dir/nowhere"
+}
+
+# Root may write everywhere, so it runs this as another user.
+case_may_not_install()
+{
+	local other=()
+
+	[ "$(id -u)" != 0 ] || other=(setpriv --reuid 65534 --clear-groups)
+	"${other[@]}" test -x "$top/scripts/install" || return 77
+	chmod 755 "$dir" && mkdir "$dir/closed" && chmod 555 "$dir/closed" && only env setpriv || return
+	says "use sudo" "${other[@]}" env PREFIX=/usr DESTDIR="$dir/closed" "$top/scripts/install" --may
+}
+
+case_may_install()
+{
+	DESTDIR=$dir/stage PREFIX=/usr "$top/scripts/install" --may && [ ! -e "$dir/stage" ]
+}
+
+for name in packages packages_as_user packages_unknown elsewhere elsewhere_complete elsewhere_machines headers \
+	may_not_install may_install; do
+	output=$("case_$name" 2>&1)
+	case $? in
+	0) echo "ok   deps $name"; passed=$((passed + 1)) ;;
+	77) echo "skip deps $name: another user cannot read this directory"; skipped=$((skipped + 1)) ;;
+	*) printf 'FAIL deps %s\n%s\n' "$name" "$output"; failed=$((failed + 1)) ;;
+	esac
+done
+echo "$passed passed, $failed failed, $skipped skipped"
+[ "$failed" = 0 ]
