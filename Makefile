@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-# AF_EXS: "make help" tells what there is.
+# AF_EXS: "make help" lists the targets.
 
 KDIR	?= /lib/modules/$(shell uname -r)/build
 KERNEL	?= 6.12
@@ -17,15 +17,16 @@ KERNELS	?= 6.1 6.12
 kdir	 = $$(tests/vm/kernel $(1) kdir)
 
 .PHONY: all
-all: lib tools ## library, tools, and the module if the running kernel's headers are there
+all: lib tools ## library and tools; and the module, if the running kernel's headers are installed
 	@if [ -e "$(KDIR)/Makefile" ]; then scripts/build-module "$(KDIR)"; \
 	else echo "The module was not built: no kernel headers in $(KDIR)." \
-		"Try: apt install linux-headers-$$(uname -r), or: make modules KDIR=..."; fi
+		"Try: sudo apt install linux-headers-$$(uname -r), or: make modules KDIR=..."; fi
 
 ##@ Building
 .PHONY: deps modules stock-modules debug-kernel debug-modules lib tools examples tests
-deps: ## install what is missing of everything below (apt-get)
+deps: ## install missing packages for all targets (apt-get)
 	@scripts/deps build vm debug lint library bench
+	@tests/vm/programs
 
 # These install what they miss, and so do the targets that they need; the others only say what it is.
 deps check demo: export EXS_DEPS := install
@@ -36,16 +37,16 @@ modules: deps-build ## exs.ko for KDIR=..., in build/RELEASE/
 stock-modules: deps-build deps-vm ## exs.ko for Debian's 6.1 and 6.12, or KERNELS=7.3
 	@set -e; for k in $(KERNELS); do tests/vm/stock $$k; scripts/build-module $(call kdir,$$k); done
 
-debug-kernel: deps-build deps-debug ## the kernel with all the checkers, about 6 minutes the first time
+debug-kernel: deps-build deps-debug ## the kernel with all checkers, about 6 minutes the first time
 	@tests/debug-kernel/build > /dev/null
 
-debug-modules: debug-kernel ## exs.ko and exs_kunit.ko for it
+debug-modules: debug-kernel ## exs.ko and exs_kunit.ko for the debug kernel
 	@scripts/build-module $$(tests/debug-kernel/build) W=1 KCFLAGS=-Werror
 
 lib: deps-build ## libexs.so.1 and libexs.a, in build/lib/
 	@$(MAKE) -C lib BUILD=$(BUILD)
 
-tools: lib ## exs-cp, in build/tools/
+tools: lib ## exs-cp, exs-perf, exs-run, in build/tools/
 	@$(MAKE) -C tools BUILD=$(BUILD)
 
 # With what "make install" puts there, installed anew when the library has changed.
@@ -57,6 +58,10 @@ examples: lib ## programs of the programmer's guide, in build/examples/
 		$(MAKE) -s -C lib install BUILD=$(BUILD) PREFIX=$(stage) LIBDIR=$(stage)/lib DESTDIR=; fi
 	@PKG_CONFIG_PATH=$(dir $(staged)) $(MAKE) -s -C Documentation/examples OUT=$(BUILD)/examples CFLAGS="-O2 -g -Werror"
 
+.PHONY: programs
+programs: ## Debian's programs that the tests run over EXS, unpacked in build/programs/
+	@tests/vm/programs
+
 tests: lib tools examples deps-vm ## programs of the end-to-end tests, in build/tests/
 	@$(MAKE) -C tests/e2e BUILD=$(BUILD)
 
@@ -66,7 +71,7 @@ deps-build deps-vm deps-debug deps-lint deps-library deps-bench: deps-%:
 
 ##@ Checking
 .PHONY: check check-proto check-lib check-mutants check-kunit check-e2e check-debug lint
-check: ## everything below, with a total
+check: ## all of these, with a summary
 	$(if $(QUICK),$(error make check runs everything: unset QUICK))
 	@tests/check lint check-proto check-lib check-mutants check-kunit check-e2e check-debug
 
@@ -76,23 +81,26 @@ lint: deps-build deps-vm deps-lint ## W=1, sparse (6.1 and 6.12, or KERNELS=7.3)
 check-proto: deps-build ## protocol engine in user space: model, fuzz, sanitizers
 	@$(MAKE) -C tests/proto check BUILD=$(BUILD)
 
-check-lib: deps-build deps-library ## libexs against a pretended kernel, under sanitizers; make install
+check-lib: deps-build deps-library ## libexs with a simulated kernel, under sanitizers; make install
 	@$(MAKE) -C tests/lib check BUILD=$(BUILD)
 
-check-mutants: deps-build ## protocol and library broken on purpose: their tests must notice
+check-mutants: deps-build ## mutants of protocol and library, which the tests must detect
 	@tests/mutants/run
 
 check-kunit: debug-modules deps-vm ## KUnit in the debug kernel
 	@tests/run-kunit
 
-check-e2e: tests stock-modules ## end to end on 6.1 and 6.12, or KERNELS=7.3; TESTS=PATTERN, QUICK=1 select
+check-e2e: tests stock-modules programs ## end to end on 6.1 and 6.12, or KERNELS=7.3; TESTS=PATTERN, QUICK=1 select
 	@tests/run $(addprefix --kernel ,$(KERNELS)) $(if $(QUICK),--quick) $(TESTS)
 
 check-debug: tests debug-modules ## the same under KASAN, lockdep, kmemleak, ..., rxe and siw
 	@tests/run --kernel debug $(if $(QUICK),--quick) $(TESTS)
 
+again: tests vm-modules ## TESTS=... in a machine that stays up: seconds, from the second time on; KERNEL=6.12|6.1|debug
+	@tests/run --again --kernel $(KERNEL) $(if $(QUICK),--quick) $(TESTS)
+
 ##@ Using
-.PHONY: vm vm2 demo bench
+.PHONY: vm vm2 demo bench again
 ifeq ($(KERNEL),debug)
 vm-modules: debug-modules
 else
@@ -104,39 +112,42 @@ endif
 vm: vm-modules tools ## a shell in a virtual machine with exs.ko and rxe; KERNEL=6.12|6.1|debug
 	@tests/vm/vm $(KERNEL)
 
-vm2: vm-modules tools ## a shell in the first of two machines on a wire
+vm2: vm-modules tools ## a shell in the first of two connected machines
 	@tests/vm/vm --pair $(KERNEL)
 
 demo: vm-modules tools ## copy a file between two machines; FILE=...
 	@tests/demo $(KERNEL) $(FILE)
 
-bench: tests stock-modules deps-bench ## figures beside verbs, rsockets and TCP, in build/bench/; QUICK=1
+bench: tests stock-modules programs deps-bench ## comparison with verbs, rsockets and TCP, in build/bench/; QUICK=1
 	@tests/bench/run $(if $(QUICK),--quick) $(KERNEL)
+	@tests/bench/real $(if $(QUICK),--quick) $(KERNEL)
 
 ##@ Installing
 .PHONY: install uninstall clean distclean help
 parts := lib tools Documentation/man
 
 install: all ## library, tools, manual pages, guide and examples, and the module for KDIR
+	@scripts/install --may
 	@set -e; for p in $(parts); do $(MAKE) -C $$p install; done
 	@scripts/install
 
-uninstall: ## what install has put there, and the module for every kernel; PREFIX and the like as then
+uninstall: ## remove them, and the module for every kernel; with the same PREFIX and so on
+	@scripts/install --may
 	@set -e; for p in $(parts); do $(MAKE) -C $$p uninstall; done
 	@scripts/install --remove
 
-clean: ## everything built except the debug kernel
+clean: ## remove everything built except the debug kernel
 	@find build -mindepth 1 -maxdepth 1 ! -name debug-kernel -exec rm -rf {} + 2> /dev/null || true
 
-distclean: ## everything built
+distclean: ## remove everything built
 	@rm -rf build
 
-help: ## this
-	@echo 'New here?  make demo    two virtual machines copy a file; installs what it needs'
-	@echo '           make check   all tests'
-	@echo '           make && sudo make install    on real hardware'
+help: ## print this text
+	@echo 'New here?  make demo    copy a file between two virtual machines; installs missing packages'
+	@echo '           make check   run all tests'
+	@echo '           make && sudo make install    install on real hardware'
 	@echo
-	@echo 'Where it goes: PREFIX=$(PREFIX) LIBDIR=PREFIX/lib MANDIR=PREFIX/share/man DOCDIR=PREFIX/share/doc/exs DESTDIR='
+	@echo 'Directories: PREFIX=$(PREFIX) LIBDIR=PREFIX/lib MANDIR=PREFIX/share/man DOCDIR=PREFIX/share/doc/exs DESTDIR='
 	@echo
 	@awk 'BEGIN { FS = ":.*##" } /^##@/ { print "\n" substr($$0, 5) } \
 		/^[a-z0-9-]+:.*##/ { printf "  make %-14s %s\n", $$1, $$2 }' Makefile

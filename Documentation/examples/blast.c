@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-/* How fast bytes go from the memory of one program into that of another. */
+/* Measures how fast bytes move from the memory of one program into that of another. */
 #include <inttypes.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -11,7 +11,7 @@
 
 #include "net.h"
 
-#define BLOCKS	4		/* under way at the same time */
+#define BLOCKS	4		/* in progress at the same time */
 #define SIZE	(1 << 20)	/* of each */
 
 static char block[BLOCKS][SIZE] __attribute__((aligned(4096)));
@@ -26,7 +26,7 @@ static double now(void)
 	return t.tv_sec + t.tv_nsec / 1e9;
 }
 
-/* Waits for any one operation; which block it was, and how many bytes. */
+/* Waits for one operation. Returns its block, and the number of bytes. */
 static int wait_for_one(size_t *len)
 {
 	exs_event_t e;
@@ -67,10 +67,10 @@ static void send_blocks(int fd, uint64_t count)
 			started++;
 		}
 	}
-	/* All is sent. That it has arrived only the other program can say. */
+	/* Everything is sent. Only the other program can confirm that it has arrived. */
 	shutdown(fd, SHUT_WR);
 	if (recv(fd, &arrived, sizeof(arrived), MSG_WAITALL) != sizeof(arrived))
-		errx(1, "the receiver did not say what has arrived");
+		errx(1, "the receiver did not confirm what has arrived");
 	printf("%" PRIu64 " bytes, %.0f MB/s\n", arrived, arrived / (now() - start) / 1e6);
 }
 
@@ -99,7 +99,7 @@ static int listen_and_accept(const struct addrinfo *at)
 {
 	int listener = socket(AF_EXS, SOCK_STREAM, 0);
 
-	/* No ring: what comes goes into our blocks, and nowhere else. */
+	/* No ring: all data goes directly into our blocks. */
 	if (listener < 0 || exs_fcntl(listener, EXS_F_SET(EXS_SO_RING), 0))
 		err(1, "socket");
 	if (bind(listener, at->ai_addr, at->ai_addrlen) || listen(listener, 1))
@@ -126,7 +126,7 @@ int main(int argc, char **argv)
 	region = exs_mregister(block, sizeof(block),
 			       receiver ? EXS_ACCESS_WRITE : EXS_ACCESS_READ);
 	if (region == EXS_MHANDLE_INVALID)
-		err(1, "exs_mregister (ulimit -l says how much memory may be registered)");
+		err(1, "exs_mregister (ulimit -l limits registered memory)");
 
 	if (receiver) {
 		fd = listen_and_accept(addr);

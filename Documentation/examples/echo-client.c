@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-/* Sends its input to an echo server and prints what comes back: over TCP, or with -x over AF_EXS. */
+/* Sends its input to an echo server and prints the answer: over TCP, or with -x over AF_EXS. */
 #include <netinet/in.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -50,7 +50,7 @@ int main(int argc, char **argv)
 
 	fd = socket(exs ? AF_EXS : to->ai_family, SOCK_STREAM, 0);
 	if (fd < 0)
-		err(1, "socket%s", exs ? " (is the module there? modprobe exs)" : "");
+		err(1, "socket%s", exs ? " (is the module loaded? modprobe exs)" : "");
 	if (connect(fd, to->ai_addr, to->ai_addrlen))
 		err(1, "%s", argv[1 + exs]);
 

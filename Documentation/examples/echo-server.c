@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-/* Sends back what it gets, to one client after the other: over TCP, or with -x over AF_EXS. */
+/* Sends received data back, to one client after another: over TCP, or with -x over AF_EXS. */
 #include <netinet/in.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -47,7 +47,7 @@ int main(int argc, char **argv)
 
 	listener = socket(exs ? AF_EXS : at->ai_family, SOCK_STREAM, 0);
 	if (listener < 0)
-		err(1, "socket%s", exs ? " (is the module there? modprobe exs)" : "");
+		err(1, "socket%s", exs ? " (is the module loaded? modprobe exs)" : "");
 	setsockopt(listener, SOL_SOCKET, SO_REUSEADDR, &(int){ 1 }, sizeof(int));
 	if (bind(listener, at->ai_addr, at->ai_addrlen) || listen(listener, 16))
 		err(1, "%s", argv[1 + exs]);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-/* An echo server for TCP and AF_EXS at once: an epoll loop that a queue was added to. */
+/* An echo server for both TCP and AF_EXS: an epoll loop with a queue. */
 #include <errno.h>
 #include <inttypes.h>
 #include <signal.h>
@@ -56,7 +56,7 @@ static void hang_up(struct client *c)
 	clients--;
 }
 
-/* TCP: epoll says that something can be done, and the program does it. */
+/* TCP: epoll reports that something can be done, and the program does it. */
 static void tcp_accept(void)
 {
 	int fd = accept(tcp_listener, NULL, NULL);
@@ -84,7 +84,7 @@ static void tcp_ready(struct client *c)
 		hang_up(c);
 }
 
-/* AF_EXS: the program says what is to be done, and an event says that it was. */
+/* AF_EXS: the program says what is to be done, and an event reports that it was done. */
 static void exs_accept_next(void)
 {
 	if (exs_accept(exs_listener, NULL, 0, queue, 0))
@@ -177,7 +177,7 @@ int main(int argc, char **argv)
 		err(1, "no AF_EXS here (modprobe exs)");
 	at = resolve(argv[1], argv[2]);
 	tcp_listener = listen_on(at->ai_family, at);
-	exs_listener = listen_on(AF_EXS, at);	/* its ports are not TCP's */
+	exs_listener = listen_on(AF_EXS, at);	/* its ports are separate from TCP's */
 	queue = exs_qcreate(CLIENTS + 1);
 	epoll = epoll_create1(EPOLL_CLOEXEC);
 	stop = signals();

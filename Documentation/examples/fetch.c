@@ -19,7 +19,7 @@ static void start_recv(int fd, int i)
 		err(1, "exs_recv");
 }
 
-/* Receives are filled in the order in which they were started, and their events come so. */
+/* Receives are filled, and their events posted, in the order in which they were started. */
 static void receive(int fd)
 {
 	exs_event_t e;
@@ -57,7 +57,7 @@ int main(int argc, char **argv)
 		err(1, "exs_qcreate, socket");
 	if (region < 0)
 		err(1, "exs_mregister (see ulimit -l)");
-	/* No ring: what comes goes into our buffers, and nowhere else. */
+	/* No ring: all data goes directly into our buffers. */
 	if (exs_fcntl(fd, EXS_F_SET(EXS_SO_RING), 0))
 		err(1, "EXS_SO_RING");
 	if (connect(fd, to->ai_addr, to->ai_addrlen))

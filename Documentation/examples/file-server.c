@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-/* Sends files of a directory: a client says a name and a line's end, and gets the file. */
+/* Sends files of a directory: a client sends a line with a name, and gets the file. */
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -17,7 +17,7 @@ struct client {
 	int fd;
 	size_t len;
 	char name[257];			/* and the line's end */
-	exs_xferfile_t xfer;		/* the operation's until its event */
+	exs_xferfile_t xfer;		/* belongs to the operation until its event */
 };
 
 static exs_qhandle_t queue;
@@ -36,7 +36,7 @@ static void hang_up(struct client *c)
 	clients--;
 }
 
-/* A reset, so that the client does not take nothing for an empty file. */
+/* Reset the connection, so that the client does not see an empty file. */
 static void refuse(struct client *c, const char *why)
 {
 	struct linger now = { .l_onoff = 1, .l_linger = 0 };
@@ -53,7 +53,7 @@ static void receive_name(struct client *c)
 		refuse(c, strerror(errno));
 }
 
-/* All of it, and then the end of the stream. Nobody waits for the disk, or for a FIFO's writer. */
+/* Sends the file, then the end of the stream. The program does not wait for the disk. */
 static void send_file(struct client *c)
 {
 	int error, file = openat(directory, c->name,

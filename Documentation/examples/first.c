@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-/* A megabyte to an echo server and back, straight from and into this program's memory. */
+/* Sends a megabyte to an echo server and receives it back, directly from and into memory. */
 #include <arpa/inet.h>
 #include <err.h>
 #include <stdio.h>
@@ -42,7 +42,7 @@ int main(int argc, char **argv)
 			errx(1, "%s: %s", events[i].exs_evt_ahandle == 1 ? "exs_recv" : "exs_send",
 			     strerror(events[i].exs_evt_errno));
 	if (memcmp(in, out, sizeof(out)))
-		errx(1, "what came back is something else");
+		errx(1, "the answer differs from the data sent");
 	printf("%zu bytes and back: %s\n", sizeof(out), in);
 	return 0;
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-/* How long a small message takes to go there and back, by the way that the queue waits. */
+/* Measures the round-trip time of a small message, for each way to wait. */
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -33,7 +33,7 @@ static void start_send(int fd)
 		err(1, "exs_send");
 }
 
-/* Waits for so many operations; false: the other side has ended the connection. */
+/* Waits for n operations. Returns false if the other side has ended the connection. */
 static bool wait_for(int count)
 {
 	exs_event_t e[2];
@@ -45,7 +45,7 @@ static bool wait_for(int count)
 	for (i = 0; i < count; i++) {
 		if (e[i].exs_evt_errno)
 			errx(1, "%s", strerror(e[i].exs_evt_errno));
-		/* Messages have boundaries; without MSG_EOR it is the end, not one of 0 bytes. */
+		/* Each message has MSG_EOR; without it, the stream has ended. */
 		if (e[i].exs_evt_type == EXS_EVT_RECV && !(e[i].exs_evt_flags & MSG_EOR))
 			more = false;
 	}
@@ -59,7 +59,7 @@ static void serve(int fd)
 	start_recv(fd);
 	more = wait_for(1);
 	while (more) {
-		start_recv(fd);		/* the next one, before the answer makes it come */
+		start_recv(fd);		/* the next receive, before the answer */
 		start_send(fd);
 		more = wait_for(2);
 	}

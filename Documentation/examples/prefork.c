@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-/* Serves one file from memory, by several processes: listener and region are inherited. */
+/* Serves one file from memory with several processes, which inherit listener and region. */
 #include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
@@ -14,12 +14,12 @@
 
 #include "net.h"
 
-#define DEPTH	64	/* clients of one worker at the same time, and one more */
+#define DEPTH	64	/* clients of one worker at the same time, plus one */
 
 static char *memory;
 static size_t size;
 
-/* Into memory that the workers will share. */
+/* Reads the file into memory that the workers share. */
 static void load(const char *name)
 {
 	int fd = open(name, O_RDONLY | O_CLOEXEC);
@@ -31,7 +31,7 @@ static void load(const char *name)
 		err(1, "%s", name);
 	size = st.st_size;
 	if (!size)
-		errx(1, "%s: nothing in it", name);
+		errx(1, "%s: the file is empty", name);
 	memory = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	if (memory == MAP_FAILED)
 		err(1, "%s: memory", name);
@@ -49,7 +49,7 @@ static void accept_next(int listener, exs_qhandle_t queue)
 		err(1, "exs_accept");
 }
 
-/* All workers accept from the same listener and send the same memory; queues are their own. */
+/* All workers use the same listener and the same memory; each has its own queue. */
 static void work(int listener, exs_mhandle_t region)
 {
 	exs_qhandle_t queue = exs_qcreate(DEPTH);
@@ -63,7 +63,7 @@ static void work(int listener, exs_mhandle_t region)
 		if (e.exs_evt_errno)
 			warnx("%s", strerror(e.exs_evt_errno));
 		if (e.exs_evt_type == EXS_EVT_SEND) {
-			close(e.exs_evt_socket);	/* what was sent still arrives */
+			close(e.exs_evt_socket);	/* sent data still arrives */
 			continue;
 		}
 		accept_next(listener, queue);
@@ -89,7 +89,7 @@ int main(int argc, char **argv)
 	load(argv[1]);
 	region = exs_mregister(memory, size, EXS_ACCESS_READ);
 	if (region == EXS_MHANDLE_INVALID)
-		err(1, "exs_mregister (ulimit -l says how much memory may be registered)");
+		err(1, "exs_mregister (ulimit -l limits registered memory)");
 	at = resolve(argv[2], argv[3]);
 	listener = socket(AF_EXS, SOCK_STREAM, 0);
 	if (listener < 0 || bind(listener, at->ai_addr, at->ai_addrlen) || listen(listener, 16))

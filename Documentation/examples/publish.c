@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-/* Its input to many subscribers at once: one buffer, and one system call for all of them. */
+/* Sends its input to many subscribers, with one buffer and one system call. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -25,7 +25,7 @@ static void drop(int i, int why)
 	subscriber[i] = -1;
 }
 
-/* One operation for each subscriber that is there. */
+/* One operation for each present subscriber. */
 static int prepare(exs_op_t *ops, size_t len)
 {
 	int i, n = 0;
@@ -43,7 +43,7 @@ static int prepare(exs_op_t *ops, size_t len)
 	return n;
 }
 
-/* Starts all of them; one that cannot be started is passed over. How many have an event. */
+/* Starts all operations, except those that fail. Returns the number of events to expect. */
 static int submit(const exs_op_t *ops, int n)
 {
 	int started = 0;
@@ -69,8 +69,8 @@ static void publish(size_t len)
 	int i, n = submit(ops, prepare(ops, len));
 
 	if (!n)
-		errx(1, "nobody is left");
-	/* The buffer is theirs until the last one has sent it. */
+		errx(1, "no subscriber is left");
+	/* The buffer belongs to the operations until the last one has ended. */
 	if (exs_qdequeue(queue, events, -n, NULL) != n)
 		err(1, "exs_qdequeue");
 	for (i = 0; i < n; i++)

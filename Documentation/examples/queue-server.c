@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-/* An echo server for many clients: one thread, one queue, no memory registered. */
+/* An echo server for many clients: one thread, one queue, no registered memory. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,7 +9,7 @@
 
 #include "net.h"
 
-/* Each client has one operation under way: a receive, then the send of what came. */
+/* Each client has one operation in progress: a receive, then the send of its data. */
 #define CLIENTS	500
 
 struct client {
