@@ -2,9 +2,8 @@
 /*
  * Runs the cases of a program: see e2e.h.
  *
- *	PROGRAM [--list] [--own] [--topology one|ns|wire] [CASE[@VARIANT] ...]
+ *	PROGRAM [--list] [--topology one|ns|wire] [CASE[@VARIANT] ...]
  *				also: @VARIANT, and GROUP[@VARIANT] of cases GROUP/...
- *				--own: of the variants only AF_EXS over IPv4
  *	PROGRAM --serve ADDRESS			the servers of the cases, for another machine
  *	PROGRAM --to ADDRESS --from ADDRESS [CASE ...]	the clients
  */
@@ -58,6 +57,11 @@ static const struct variant variants[] = {
 
 static const struct variant plain = { 0, NULL, 0, SOCK_STREAM, AF_INET };
 
+static const struct variant *variant_at(size_t i)
+{
+	return i < ARRAY_SIZE(variants) ? &variants[i] : &plain;
+}
+
 static const struct {
 	const char *topology;
 	const char *address[2][2];	/* by family, by side */
@@ -70,7 +74,6 @@ static const struct {
 
 static int reason_fd = STDERR_FILENO;	/* where a failing process says why */
 static const char *serve_address, *to_address;
-static bool own_only;
 
 double now(void)
 {
@@ -472,31 +475,82 @@ static bool wanted(const char *name, char **names)
 
 typedef int (*visit_fn)(const struct e2e_case *c, const struct variant *v, const char *name);
 
-/* Visits each wanted case in each of its variants. */
-static int visit(const struct e2e_case *cases, char **names, visit_fn fn)
+/* The variants of a case in which it is wanted: bits, by what variant_at() takes. */
+static unsigned int wanted_variants(const struct e2e_case *c, char **names)
 {
-	const struct e2e_case *c;
-	int failed = 0, seen = 0;
+	unsigned int found = 0;
 	char name[128];
 	size_t i;
 
-	for (c = cases; c->name; c++) {
-		for (i = 0; i <= ARRAY_SIZE(variants); i++) {
-			const struct variant *v = i < ARRAY_SIZE(variants) ? &variants[i] : &plain;
+	for (i = 0; i <= ARRAY_SIZE(variants); i++) {
+		const struct variant *v = variant_at(i);
 
-			if (v->bit ? !(c->on & v->bit) : c->on != 0)
-				continue;
-			if (own_only && v->bit & ~ON_BOTH)
-				continue;
-			/* siw's ports are TCP's, and sockets in TIME_WAIT have some. */
-			if (v->family && !(v->bit & ON_FACES) && !strcmp(e2e.topology, "ns"))
-				continue;
-			full_name(name, sizeof(name), c, v);
-			if ((to_address && c->run) || !wanted(name, names))
-				continue;
-			seen++;
-			failed += fn(c, v, name);
-		}
+		if (v->bit ? !(c->on & v->bit) : c->on != 0)
+			continue;
+		/* siw's ports are TCP's, and sockets in TIME_WAIT have some. */
+		if (v->family && !(v->bit & ON_FACES) && !strcmp(e2e.topology, "ns"))
+			continue;
+		full_name(name, sizeof(name), c, v);
+		if (wanted(name, names))
+			found |= 1u << i;
+	}
+	return found;
+}
+
+/* Which are our own, of those that wanted_variants() says. */
+static unsigned int own_variants(unsigned int from)
+{
+	unsigned int own = 0;
+	size_t i;
+
+	for (i = 0; i < ARRAY_SIZE(variants); i++)
+		if (variants[i].bit & (ON_BOTH | ON_STREAM6 | ON_SEQ6 | ON_FACES))
+			own |= 1u << i;
+	return from & own;
+}
+
+/* One of them, always the same for a case: E2E_ONCE. If some are sockets of EXS, one of those. */
+static unsigned int one_variant(const struct e2e_case *c, unsigned int from)
+{
+	unsigned int own = own_variants(from), left = own ? own : from, hash = 0;
+	const char *p;
+
+	for (p = c->name; *p; p++)
+		hash = hash * 31 + *p;
+	for (hash %= __builtin_popcount(left); hash; hash--)
+		left &= left - 1;
+	return left & -left;
+}
+
+static int visit_variants(const struct e2e_case *c, unsigned int which, visit_fn fn)
+{
+	int failed = 0;
+	char name[128];
+	size_t i;
+
+	for (i = 0; i <= ARRAY_SIZE(variants); i++) {
+		if (!(which & 1u << i))
+			continue;
+		full_name(name, sizeof(name), c, variant_at(i));
+		failed += fn(c, variant_at(i), name);
+	}
+	return failed;
+}
+
+/* Visits each wanted case in each of its variants, or in one. */
+static int visit(const struct e2e_case *cases, char **names, visit_fn fn)
+{
+	const struct e2e_case *c;
+	unsigned int which;
+	int failed = 0;
+	bool seen = false;
+
+	for (c = cases; c->name; c++) {
+		which = to_address && c->run ? 0 : wanted_variants(c, names);
+		if (!which)
+			continue;
+		seen = true;
+		failed += visit_variants(c, getenv("E2E_ONCE") ? one_variant(c, which) : which, fn);
 	}
 	if (!seen && *names) {
 		fprintf(stderr, "no such case: %s\n", *names);
@@ -559,7 +613,6 @@ static int serve(const struct e2e_case *cases)
 
 static const struct option options[] = {
 	{ "list", no_argument, NULL, 'l' },
-	{ "own", no_argument, NULL, 'o' },
 	{ "topology", required_argument, NULL, 't' },
 	{ "serve", required_argument, NULL, 's' },
 	{ "to", required_argument, NULL, 'c' },
@@ -568,7 +621,7 @@ static const struct option options[] = {
 
 static void usage(const char *name)
 {
-	fprintf(stderr, "usage: %s [--list] [--own] [--topology one|ns|wire] [--serve ADDRESS]\n"
+	fprintf(stderr, "usage: %s [--list] [--topology one|ns|wire] [--serve ADDRESS]\n"
 		"\t[--to ADDRESS] [CASE ...]\n", name);
 	exit(2);
 }
@@ -581,8 +634,6 @@ int e2e_main(int argc, char **argv, const struct e2e_case *cases)
 	while ((c = getopt_long(argc, argv, "", options, NULL)) >= 0) {
 		if (c == 'l')
 			list = true;
-		else if (c == 'o')
-			own_only = true;
 		else if (c == 't')
 			e2e.topology = optarg;
 		else if (c == 's')

@@ -31,9 +31,15 @@ reload()
 	must insmod "$MODULE" "$@"
 }
 
+# rounds N: so often; less where everything is slow.
+rounds()
+{
+	seq $(($1 > EXS_SLOW ? $1 / EXS_SLOW : 1))
+}
+
 case_loops()
 {
-	for _ in 1 2 3 4 5 6 7 8 9 10; do
+	for _ in $(rounds 10); do
 		reload
 	done
 	must "$TESTS/sockets" connect_blocking@stream
@@ -42,7 +48,7 @@ case_loops()
 # Work right before each unloading: whatever is deferred must be over.
 case_loops_with_work()
 {
-	for _ in 1 2 3; do
+	for _ in $(rounds 3); do
 		reload
 		must "$TESTS/data" close_delivers@stream half_close@seqpacket
 		must "$TESTS/transfer" direct@stream direct@seqpacket
@@ -153,7 +159,7 @@ restore_device()
 # The device goes right when the module does.
 case_device_and_module()
 {
-	for _ in 1 2 3; do
+	for _ in $(rounds 3); do
 		reload
 		must "$TESTS/sockets" connect_blocking@stream
 		wait_for "the module to be unused" unused

@@ -265,7 +265,7 @@ static void run_all_ways(struct shape base)
 /* Received ahead, page aligned: more keys than were thought to be needed. */
 static void merged_pages(void)
 {
-	run_shown(&(struct shape) { 2 * MIB, 16, HUGE_PAGES, .registered = true });
+	run_shown(&(struct shape) { 2 * MIB, amount(16), HUGE_PAGES, .registered = true });
 	run_shown(&(struct shape) { 4 * MIB, amount(12), HUGE_PAGES, .registered = true });
 	run_shown(&(struct shape) { 8 * MIB, amount(12), SMALL_PAGES, .registered = true });
 	run_shown(&(struct shape) { 8 * MIB, 3, ODD, .waitall = true, .registered = true });
@@ -285,29 +285,29 @@ static void large(void)
 
 static void medium(void)
 {
-	run_all_ways((struct shape) { 65536, 40, .registered = true });
+	run_all_ways((struct shape) { 65536, amount(40), .registered = true });
 }
 
 static void small(void)
 {
-	run_all_ways((struct shape) { 4096, 300, .registered = true });
+	run_all_ways((struct shape) { 4096, amount(300), .registered = true });
 }
 
 static void tiny(void)
 {
-	run_all_ways((struct shape) { 3, 1024, .registered = true });
+	run_all_ways((struct shape) { 3, amount(1024), .registered = true });
 }
 
 static void unregistered(void)
 {
-	run_all_ways((struct shape) { .size = 300001, .count = 12 });
+	run_all_ways((struct shape) { .size = 300001, .count = amount(12) });
 }
 
 static void in_pieces(void)
 {
-	run_all_ways((struct shape) { 100001, 24, .pieces = 7, .registered = true });
-	run_shown(&(struct shape) { 2 * MIB, 12, HUGE_PAGES, .pieces = PIECES, .registered = true });
-	run_shown(&(struct shape) { 2 * MIB, 12, ODD, .waitall = true, .pieces = PIECES });
+	run_all_ways((struct shape) { 100001, amount(24), .pieces = 7, .registered = true });
+	run_shown(&(struct shape) { 2 * MIB, amount(12), HUGE_PAGES, .pieces = PIECES, .registered = true });
+	run_shown(&(struct shape) { 2 * MIB, amount(12), ODD, .waitall = true, .pieces = PIECES });
 }
 
 static void large_ring(void)

@@ -20,7 +20,7 @@ for end in a b; do
 	tc -n "exs_$end" qdisc replace dev "rxe${end}dev" root netem limit 10000 $netem
 done
 status=0
-"$program" --topology wire --own "$@" || status=$?
+"$program" --topology wire "$@" || status=$?
 # Not by another way.
 sent=$(packets 's/^ Sent [0-9]* bytes \([0-9]*\) pkt.*/\1/p') lost=$(packets 's/.*(dropped \([0-9]*\),.*/\1/p')
 for end in a b; do
