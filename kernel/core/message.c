@@ -491,17 +491,27 @@ static size_t exs_message_size(const struct exs_conn *conn, size_t len)
 	return min_t(size_t, len, EXS_MESSAGE_MAX);
 }
 
-static int exs_message_wait(struct exs_conn *conn, size_t len, long *timeo)
+/*
+ * Whether @len bytes are enough to fetch a message into: those of a receive, which cuts it,
+ * but a look must leave it whole. So it waits until the receives before it have ended, and
+ * the message's length is known.
+ */
+static bool exs_message_fits(const struct exs_conn *conn, bool peek, long timeo)
+{
+	return exs_message_pullable(conn, peek ? 0 : timeo);
+}
+
+static int exs_message_wait(struct exs_conn *conn, size_t len, bool peek, long *timeo)
 	__must_hold(&conn->lock)
 {
 	int err = 0;
 
 	lockdep_assert_held(&conn->lock);
 	while (!err && !exs_message_ready(conn) && !exs_message_end(conn)) {
-		if (!exs_message_pullable(conn, *timeo)) {
+		if (!exs_message_fits(conn, peek, *timeo)) {
 			err = exs_conn_wait(conn, exs_message_ready(conn) ||
 					    exs_message_end(conn) ||
-					    exs_message_pullable(conn, *timeo), timeo);
+					    exs_message_fits(conn, peek, *timeo), timeo);
 			continue;
 		}
 		err = exs_message_pull(conn, exs_message_size(conn, len));
@@ -518,7 +528,7 @@ static struct exs_kept *exs_message_take(struct exs_conn *conn, size_t len, bool
 	struct exs_kept *kept = NULL;
 
 	spin_lock(&conn->lock);
-	*err = conn->engine_up ? exs_message_wait(conn, len, &timeo) : -ENOTCONN;
+	*err = conn->engine_up ? exs_message_wait(conn, len, peek, &timeo) : -ENOTCONN;
 	if (!*err) {
 		kept = exs_message_first(conn);
 		if (!kept)

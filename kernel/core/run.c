@@ -379,7 +379,8 @@ static void exs_run_end_rcv(struct exs_conn *conn, struct exs_rcv *rcv)
 	/* The end of the stream is not a message, but an empty message is one. */
 	if (rcv->flags & EXS_RCV_EOF || rcv->err)
 		x->msg_flags &= ~MSG_EOR;
-	if (exs_conn_reader_first(conn))
+	/* A reader's turn, or a look's: see exs_message_wait(). */
+	if (exs_conn_reader_first(conn) || list_empty(&conn->engine.receives))
 		conn->wake |= EPOLLIN;
 	/*
 	 * The peer's key must be invalid before the program has its buffer back. After

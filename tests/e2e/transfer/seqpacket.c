@@ -408,6 +408,76 @@ static void peek_beside(size_t len)
 	pthread_join(thread, NULL);
 }
 
+struct behind { int fd; volatile pid_t tid; };
+
+static void *peek_five(void *arg)
+{
+	struct behind *b = arg;
+	char bytes[5];
+
+	b->tid = gettid();
+	must_be(recv(b->fd, bytes, sizeof(bytes), MSG_PEEK), sizeof(bytes));
+	data_check(2, 0, bytes, sizeof(bytes));
+	return NULL;
+}
+
+/* It waits behind a receive, and leaves the next message whole. */
+static void peek_behind(size_t len)
+{
+	exs_qhandle_t q = queue_new(2);
+	static char first[40000];
+	struct behind b = {};
+	pthread_t thread;
+	struct pair p;
+
+	pair_open(&p);
+	b.fd = p.s;
+	start_recv(p.s, first, sizeof(first), 0, q, 1, NO_REGION);
+	must_be(pthread_create(&thread, NULL, peek_five, &b), 0);
+	wait_until(b.tid);
+	wait_blocked(b.tid);
+	send_all(p.c, 1, 0, len);
+	event_is(q, EXS_EVT_RECV, 1, 0, len);
+	data_check(1, 0, first, len);
+	send_all(p.c, 2, 0, len);
+	must_be(pthread_join(thread, NULL), 0);
+	must_be(recv(p.s, buf, sizeof(buf), 0), len);
+	data_check(2, 0, buf, len);
+}
+
+static void peek_behind_small(void)
+{
+	peek_behind(100);
+}
+
+static void peek_behind_large(void)
+{
+	peek_behind(40000);
+}
+
+/* The receive is cancelled while the message is announced: it is the look's. */
+static void peek_behind_cancelled(void)
+{
+	exs_qhandle_t q = queue_new(2);
+	static char first[10];
+	struct behind b = {};
+	pthread_t thread;
+	struct pair p;
+
+	pair_open(&p);
+	b.fd = p.s;
+	start_recv(p.s, first, sizeof(first), 0, q, 1, NO_REGION);
+	must_be(pthread_create(&thread, NULL, peek_five, &b), 0);
+	wait_until(b.tid);
+	wait_blocked(b.tid);
+	must_be(exs_cancel(q, p.s, 0, EXS_CAF_FILDES), 0);
+	event_is(q, EXS_EVT_RECV, 1, ECANCELED, 0);
+	send_all(p.c, 2, 0, 40000);
+	must_be(pthread_join(thread, NULL), 0);
+	must_be(recv(p.s, buf, sizeof(buf), 0), 40000);
+	data_check(2, 0, buf, 40000);
+}
+
 static void peek_beside_small(void)
 {
 	peek_beside(100);
@@ -722,6 +792,9 @@ static const struct e2e_case cases[] = {
 	{ "peek_beside_small", peek_beside_small, .on = ON_SEQ },
 	{ "peek_beside_middle", peek_beside_middle, .on = ON_SEQ },
 	{ "peek_beside_large", peek_beside_large, .on = ON_SEQ },
+	{ "peek_behind_small", peek_behind_small, .on = ON_SEQ },
+	{ "peek_behind_large", peek_behind_large, .on = ON_SEQ },
+	{ "peek_behind_cancelled", peek_behind_cancelled, .on = ON_SEQ },
 	{ "end_behind_the_last", end_behind_the_last, .on = ON_SEQ },
 	{ "close_delivers", close_delivers_messages, .on = ON_SEQ },
 	{}
