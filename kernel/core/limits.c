@@ -68,7 +68,7 @@ struct exs_user {
 };
 
 static DEFINE_SPINLOCK(exs_users_lock);
-static DEFINE_HASHTABLE(exs_users, 6);
+static DEFINE_HASHTABLE(exs_users, 10);
 
 /* A cap's name, the offset of its value, and the counter of refusals. */
 static const struct exs_cap {
@@ -95,13 +95,19 @@ static bool exs_user_is(const struct exs_user *user, const struct exs_user_key *
 	       __kuid_val(user->key.uid) == __kuid_val(key->uid);
 }
 
+/* Whoever has namespaces can have many users of one uid. */
+static u32 exs_user_hash(const struct exs_user_key *key)
+{
+	return __kuid_val(key->uid) ^ hash_ptr(key->ns, 32);
+}
+
 /* With a reference, or NULL. */
 static struct exs_user *exs_user_find(const struct exs_user_key *key)
 {
 	struct exs_user *user;
 
 	lockdep_assert_held(&exs_users_lock);
-	hash_for_each_possible(exs_users, user, node, __kuid_val(key->uid)) {
+	hash_for_each_possible(exs_users, user, node, exs_user_hash(key)) {
 		if (!exs_user_is(user, key))
 			continue;
 		refcount_inc(&user->refs);
@@ -155,7 +161,7 @@ static struct exs_user *exs_user_insert(struct exs_user *fresh)
 	spin_lock(&exs_users_lock);
 	user = exs_user_find(&fresh->key);
 	if (!user)
-		hash_add(exs_users, &fresh->node, __kuid_val(fresh->key.uid));
+		hash_add(exs_users, &fresh->node, exs_user_hash(&fresh->key));
 	spin_unlock(&exs_users_lock);
 	if (user)
 		exs_user_put(fresh);
