@@ -60,6 +60,8 @@
 #include <linux/poll.h>
 #include <linux/sched/signal.h>
 #include <linux/uaccess.h>
+#include <net/inet_common.h>
+#include <net/sock_reuseport.h>
 #include <uapi/linux/sockios.h>
 #include <asm/ioctls.h>
 
@@ -440,24 +442,30 @@ static int exs_release(struct socket *sock)
 	struct exs_conn *conn;
 	struct exs_sock *xs;
 	struct sock *sk;
+	bool handed;
 
 	if (!sock->sk)
 		return 0;
 	xs = exs_once(sock);
-	if (!exs_of(sock))
-		xs->tcp_ops->release(sock);
 	sk = &xs->sk;
 	exs_inet_released(sk);
 	mutex_lock(&xs->op_lock);
+	/* A worker may have handed it over a moment ago. */
+	handed = exs_sock_state(xs) == EXS_HANDED;
 	exs_release_unconnected(xs);
 	conn = exs_sock_conn(xs);
 	if (conn)
 		exs_conn_orphan(conn, exs_release_linger(sk, conn));
+	/* With it sk_free() would have the sock destroyed by RCU, in a softirq. */
+	if (rcu_access_pointer(sk->sk_reuseport_cb))
+		reuseport_detach_sock(sk);
 	lock_sock(sk);
 	sock_orphan(sk);
 	exs_change_state(xs, EXS_CLOSED);
 	release_sock(sk);
 	mutex_unlock(&xs->op_lock);
+	if (handed)
+		xs->tcp_ops->release(sock);
 	exs_attempt_leave(xs);
 	exs_connect_refuse(xs, -ECANCELED);
 	exs_sock_drop_parked(xs);
@@ -780,7 +788,7 @@ static int exs_set_rcvlowat(struct sock *sk, int val)
 		   READ_ONCE(sock_net(sk)->ipv4.sysctl_tcp_rmem[2]);
 
 	if (!exs_sk_is_exs(sk))
-		return exs_tcp_ops(sk->sk_socket)->set_rcvlowat(sk, val);
+		return inet_stream_ops.set_rcvlowat(sk, val);
 	WRITE_ONCE(sk->sk_rcvlowat, min(val, most / 2) ?: 1);
 	sk->sk_data_ready(sk);
 	return 0;
@@ -788,13 +796,10 @@ static int exs_set_rcvlowat(struct sock *sk, int val)
 
 static int exs_set_peek_off(struct sock *sk, int val)
 {
-	const struct proto_ops *ops;
-
 	if (exs_sk_is_exs(sk))
 		return exs_sk(sk)->socktype == EXS_WIRE_STREAM ? sk_set_peek_off(sk, val) :
 								 -EOPNOTSUPP;
-	ops = exs_tcp_ops(sk->sk_socket);
-	return ops->set_peek_off ? ops->set_peek_off(sk, val) : -EOPNOTSUPP;
+	return inet_stream_ops.set_peek_off ? inet_stream_ops.set_peek_off(sk, val) : -EOPNOTSUPP;
 }
 
 static int exs_gettstamp(struct socket *sock, void __user *stamp, bool timeval, bool time32)

@@ -147,6 +147,18 @@ void exs_tcp_drop(struct exs_sock *xs)
 	sock_release(tcp);
 }
 
+/*
+ * EXS has its port from bind(2) on, whatever IP_BIND_ADDRESS_NO_PORT says, and TCP must have
+ * the same. The option itself is given later, with the others.
+ */
+static void exs_tcp_port_now(struct sock *sk)
+{
+	int off = 0;
+
+	sk->sk_prot->setsockopt(sk, SOL_IP, IP_BIND_ADDRESS_NO_PORT, KERNEL_SOCKPTR(&off),
+				sizeof(off));
+}
+
 int exs_tcp_bind(struct exs_sock *xs, struct sockaddr_storage *addr)
 {
 	struct sockaddr_storage name = {};
@@ -154,6 +166,7 @@ int exs_tcp_bind(struct exs_sock *xs, struct sockaddr_storage *addr)
 	int err;
 
 	lockdep_assert_held(&xs->op_lock);
+	exs_tcp_port_now(xs->tcp->sk);
 	err = kernel_bind(xs->tcp, (struct sockaddr_unsized *)&name, len);
 	/* In the same place in both families. */
 	((struct sockaddr_in *)addr)->sin_port = inet_sk(xs->tcp->sk)->inet_sport;
@@ -299,7 +312,7 @@ static void exs_hand_over(struct exs_sock *xs, int why)
 	exs_tcp_graft(sk, sock);
 	sock->state = tcp->state;
 	tcp->sk = NULL;
-	/* A thread that sees this sees everything before it: pairs with exs_of(). */
+	/* A thread that sees this sees everything before it: pairs with exs_once(). */
 	smp_store_release(&sock->sk, sk);
 	release_sock(sk);
 	exs_change_state(xs, EXS_HANDED);
@@ -314,8 +327,10 @@ int exs_fall_back(struct exs_sock *xs, int why)
 	lockdep_assert_held(&xs->op_lock);
 	/* connect() has done that before TCP's began. */
 	if (exs_sock_state(xs) != EXS_CONNECTING)
-		exs_tcp_settings(xs);
+		exs_tcp_place(xs, tcp->sk);
 	lock_sock(sk);
+	/* Those set until now; see exs_setsockopt(). */
+	exs_tcp_options(xs, tcp->sk);
 	exs_hand_over(xs, why);
 	release_sock(sk);
 	/* An operation that waits for connect(2) would wait for ever. */

@@ -27,7 +27,13 @@ static inline struct exs_sock *exs_of(const struct socket *sock)
 /* Our sock, even if the socket is TCP's by now. */
 static inline struct exs_sock *exs_once(struct socket *sock)
 {
-	return exs_of(sock) ?: SOCK_INODE(sock)->i_private;
+	struct exs_sock *xs = exs_of(sock);
+
+	if (likely(xs))
+		return xs;
+	/* Pairs with exs_hand_over(). */
+	smp_rmb();
+	return SOCK_INODE(sock)->i_private;
 }
 
 /* TCP's calls, for a socket that is TCP's. */

@@ -99,8 +99,8 @@ static int exs_set_own(struct exs_sock *xs, int level, int name, sockptr_t val,
 	}
 }
 
-int exs_setsockopt(struct socket *sock, int level, int name, sockptr_t val,
-		   unsigned int len)
+static int exs_setsockopt_now(struct socket *sock, int level, int name, sockptr_t val,
+			      unsigned int len)
 {
 	struct exs_sock *xs = exs_once(sock);
 
@@ -113,6 +113,18 @@ int exs_setsockopt(struct socket *sock, int level, int name, sockptr_t val,
 	if (level == SOL_TCP)
 		return exs_tcp_set(xs, name, val, len);
 	return exs_inet_setsockopt(&xs->sk, level, name, val, len);
+}
+
+int exs_setsockopt(struct socket *sock, int level, int name, sockptr_t val,
+		   unsigned int len)
+{
+	bool ours = exs_of(sock);
+	int err = exs_setsockopt_now(sock, level, name, val, len);
+
+	/* A worker handed the socket over, and may have copied the options before that. */
+	if (!err && ours && level != SOL_EXS && !exs_of(sock))
+		err = exs_setsockopt_now(sock, level, name, val, len);
+	return err;
 }
 
 /* As much of it as fits into the caller's buffer. */

@@ -25,6 +25,7 @@
 
 #include <errno.h>
 #include <netinet/in.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -172,6 +173,7 @@ void breathe(void);		/* between two looks at a counter       */
 
 /* lib/stacks.c: of all threads, to standard output and the kernel's log */
 void print_stacks(void);
+bool worker_in(const char *function);	/* a worker of the kernel is in it */
 
 /* lib/process.c: processes and threads of a case */
 pid_t spawn(void (*fn)(void *arg), void *arg);
@@ -269,6 +271,10 @@ struct held_page held_page_of(const void *data, size_t len);	/* may be read, hol
 void held_page_wait(const struct held_page *page);	/* until somebody does */
 void held_page_let_go(const struct held_page *page);
 void held_page_refuse(const struct held_page *page);	/* let go, but the write fails */
+/* A socket whose lock (lock_sock) a thread has, in a setsockopt() that does not end before unlock_socket(). */
+struct locked_socket { int fd; struct held_page page; pthread_t thread; };
+void lock_socket(struct locked_socket *l, int fd);
+void unlock_socket(struct locked_socket *l);
 
 /* lib/control.c: the other side of a client-and-server case */
 void control_send(const char *format, ...) __attribute__((format(printf, 1, 2)));

@@ -3,6 +3,7 @@
 #include "e2e.h"
 
 #include <fcntl.h>
+#include <linux/filter.h>
 #include <linux/userfaultfd.h>
 #include <poll.h>
 #include <string.h>
@@ -81,4 +82,27 @@ void held_page_refuse(const struct held_page *page)
 
 	must(mprotect(page->mem, getpagesize(), PROT_READ));
 	must(ioctl(page->fd, UFFDIO_WAKE, &range));
+}
+
+static void *hold_lock(void *arg)
+{
+	struct locked_socket *l = arg;
+	struct sock_fprog prog = { .len = 1, .filter = (void *)l->page.mem };
+
+	must_fail(setsockopt(l->fd, SOL_SOCKET, SO_ATTACH_FILTER, &prog, sizeof(prog)), EINVAL);
+	return NULL;
+}
+
+void lock_socket(struct locked_socket *l, int fd)
+{
+	l->fd = fd;
+	l->page = held_page_open();
+	must_be(pthread_create(&l->thread, NULL, hold_lock, l), 0);
+	held_page_wait(&l->page);
+}
+
+void unlock_socket(struct locked_socket *l)
+{
+	held_page_let_go(&l->page);
+	must_be(pthread_join(l->thread, NULL), 0);
 }

@@ -8,7 +8,6 @@
 #include "lib/file.h"
 #include "hostile/raw/raw.h"
 
-#include <linux/filter.h>
 #include <poll.h>
 #include <pthread.h>
 #include <signal.h>
@@ -201,37 +200,13 @@ static void connects(void *arg)
 	must_be(so_error(fd), 0);
 }
 
-struct locker { int fd; struct held_page page; pthread_t thread; };
-
-static void *lock_socket(void *arg)
-{
-	struct locker *l = arg;
-	struct sock_fprog prog = { .len = 1, .filter = (void *)l->page.mem };
-
-	must_fail(setsockopt(l->fd, SOL_SOCKET, SO_ATTACH_FILTER, &prog, sizeof(prog)), EINVAL);
-	return NULL;
-}
-
-static void lock_begin(struct locker *l)
-{
-	l->page = held_page_open();
-	must_be(pthread_create(&l->thread, NULL, lock_socket, l), 0);
-	held_page_wait(&l->page);
-}
-
-static void lock_end(struct locker *l)
-{
-	held_page_let_go(&l->page);
-	must_be(pthread_join(l->thread, NULL), 0);
-}
-
 /* One that waits for its turn is closed meanwhile: it waits no longer, and is gone. */
 static void locked_connects(void)
 {
 	struct reject no = good_reject(R_DISABLED);
 	int i, fd = listener(4), fds[ALL];
 	struct raw peer, requests[ALL];
-	struct locker l[STUCK];
+	struct locked_socket l[STUCK];
 	union address at;
 	long sockets;
 
@@ -243,10 +218,8 @@ static void locked_connects(void)
 		must_fail(connect(fds[i], &at.sa, address_len(&at)), EINPROGRESS);
 		raw_take_request(&peer, &requests[i]);
 	}
-	for (i = 0; i < STUCK; i++) {
-		l[i].fd = fds[i];
-		lock_begin(&l[i]);
-	}
+	for (i = 0; i < STUCK; i++)
+		lock_socket(&l[i], fds[i]);
 	for (i = 0; i < ALL; i++)
 		raw_reject(&requests[i], &no, sizeof(no));
 	other(connects, &fd);
@@ -254,7 +227,7 @@ static void locked_connects(void)
 	must(close(fds[STUCK]));
 	wait_until(counter("live_sockets") == sockets - 1);
 	for (i = 0; i < STUCK; i++) {
-		lock_end(&l[i]);
+		unlock_socket(&l[i]);
 		wait_io(fds[i], POLLOUT);
 		must_be(so_error(fds[i]), ECONNREFUSED);
 	}

@@ -3,7 +3,6 @@
 #include "lib/kinds.h"
 
 #include <fcntl.h>
-#include <linux/filter.h>
 #include <poll.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -844,33 +843,23 @@ static void credentials(void)
 	must_be(delta("senders_unnamed"), 1);
 }
 
-static void *set_filter(void *arg)
-{
-	const struct shared *s = arg;
-	struct sock_fprog prog = { .len = 1, .filter = (void *)s->held.mem };
-
-	must_fail(setsockopt(s->p.s, SOL_SOCKET, SO_ATTACH_FILTER, &prog, sizeof(prog)), EINVAL);
-	return NULL;
-}
-
 /* A receiver that keeps its socket locked keeps no worker of the sender's. */
 static void locked_receiver(void)
 {
 	enum { BIG = 4 * MIB, SOME = 512 * 1024 };
-	struct shared s = { .q = queue_new(4), .held = held_page_open() };
+	exs_qhandle_t q = queue_new(4);
 	char *out = pages(BIG);
-	pthread_t thread;
+	struct locked_socket l;
+	struct pair p;
 
 	data_fill(8, 0, out, BIG);
-	kind_pair(&kind_un_stream, &s.p);
-	must_be(pthread_create(&thread, NULL, set_filter, &s), 0);
-	held_page_wait(&s.held);
-	start_send(s.p.c, out, BIG, s.q, 1, region_new(out, BIG, EXS_ACCESS_READ));
-	recv_all(s.p.s, 8, 0, SOME);
-	recv_all(s.p.s, 8, SOME, BIG - SOME);
-	event_is(s.q, EXS_EVT_SEND, 1, 0, BIG);
-	held_page_let_go(&s.held);
-	must_be(pthread_join(thread, NULL), 0);
+	kind_pair(&kind_un_stream, &p);
+	lock_socket(&l, p.s);
+	start_send(p.c, out, BIG, q, 1, region_new(out, BIG, EXS_ACCESS_READ));
+	recv_all(p.s, 8, 0, SOME);
+	recv_all(p.s, 8, SOME, BIG - SOME);
+	event_is(q, EXS_EVT_SEND, 1, 0, BIG);
+	unlock_socket(&l);
 }
 
 /* -- an ordinary reader beside an operation: each byte has one taker */

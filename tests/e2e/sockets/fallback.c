@@ -761,6 +761,28 @@ static void strange_answer(void)
 	raw_close(&peer);
 }
 
+/* In the middle of it: TCP's connection ends, too. */
+static void closed_meanwhile(void)
+{
+	struct reject no = good_reject(R_DISABLED);
+	struct locked_socket l;
+	struct raw request;
+	int s, c = falling();
+	char byte;
+
+	peer_open();
+	peer_called(c, &request);
+	lock_socket(&l, c);
+	raw_reject(&request, &no, sizeof(no));
+	/* The worker that hands over waits for the lock, and closing for the worker. */
+	wait_until(worker_in("exs_attempt_work"));
+	close(c);
+	unlock_socket(&l);
+	s = must(accept(peer_tcp, NULL, NULL));
+	must_be(recv(s, &byte, 1, 0), 0);
+	raw_close(&request);
+}
+
 /* -- */
 
 /* A user's connections are all taken: the next is TCP's. */
@@ -816,6 +838,46 @@ static void set_after_bind(void)
 	must_be(get_int(l, SOL_SOCKET, SO_MARK), 7);
 	must_be(get_int(l, SOL_SOCKET, SO_KEEPALIVE), 1);
 	must_be(get_int(l, SOL_TCP, TCP_NODELAY), 1);
+}
+
+/* How long operations may take. */
+static void timeouts_stay(void)
+{
+	exs_timeout_t set = { { 0, 5000 }, EXS_TIMEOUT_ONCE }, is = {};
+	int l = tcp_listener(), c = falling();
+	exs_qhandle_t q = queue_new(2);
+	socklen_t len = sizeof(is);
+	char byte;
+	int s;
+
+	must(exs_setsockopt(c, SOL_SOCKET, SO_ASYNC_RECV_TIMEOUT, &set, sizeof(set)));
+	must(connect_to(c, l));
+	must_be(why(c), EXS_FELL_BACK_REFUSED);
+	s = must(accept(l, NULL, NULL));
+	must(exs_getsockopt(c, SOL_SOCKET, SO_ASYNC_RECV_TIMEOUT, &is, &len));
+	must_be(is.exs_time.tv_usec, 5000);
+	start_recv(c, &byte, 1, 0, q, 1, NO_REGION);
+	event_is(q, EXS_EVT_RECVTIMEOUT, 1, 0, 0);
+	must_be(send(s, "x", 1, 0), 1);
+	event_is(q, EXS_EVT_RECV, 1, 0, 1);
+}
+
+/* Both have a port from bind() on, and the same, though TCP would wait with it. */
+static void port_later(void)
+{
+	union address at = address_of(SERVER, 0), is;
+	int l = falling(), c = plain_socket();
+
+	set_int(l, SOL_IP, IP_BIND_ADDRESS_NO_PORT, 1);
+	must(bind(l, &at.sa, address_len(&at)));
+	at = name_of(l);
+	set_int(l, SOL_SOCKET, SO_MARK, 7);
+	must(listen(l, 1));
+	must_be(why(l), EXS_FELL_BACK_OPTION);
+	is = name_of(l);
+	check(same_address(&at, &is), "it has another name than it was bound to");
+	must_be(get_int(l, SOL_IP, IP_BIND_ADDRESS_NO_PORT), 1);
+	must(connect(c, &at.sa, address_len(&at)));
 }
 
 static void to_device(int fd, const char *name)
@@ -977,6 +1039,9 @@ static const struct e2e_case cases[] = {
 	{ "device_after_bind", device_after_bind, .on = ON_FACES, .needs = NEEDS_ONE },
 	{ "fastopen", fastopen, .on = ON_FACES },
 	{ "waiter_ends", waiter_ends, .on = ON_FACES },
+	{ "timeouts_stay", timeouts_stay, .on = ON_FACES },
+	{ "port_later", port_later, .on = ON_FACES, .needs = NEEDS_RXE },
+	{ "closed_meanwhile", closed_meanwhile, .on = ON_FACES, .needs = NEEDS_ONE | NEEDS_RXE },
 	{ "iwarp", iwarp, .on = ON_FACES, .needs = NEEDS_SIW },
 	{ "asked_for", asked_for, .on = ON_FACES | ON_STREAM },
 	{ "pages_go", pages_go, .on = ON_INET },

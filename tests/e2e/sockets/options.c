@@ -17,6 +17,7 @@
 #include <linux/sockios.h>
 #include <linux/bpf.h>
 #include <linux/errqueue.h>
+#include <linux/filter.h>
 #include <linux/tcp.h>
 
 static char buf[128 * 1024];
@@ -908,6 +909,46 @@ static void device_of_listen(void)
 	close(fd);
 }
 
+static void attach_program(int fd)
+{
+	struct sock_filter code = { .code = BPF_RET | BPF_K };
+	struct sock_fprog prog = { .len = 1, .filter = &code };
+
+	set_int(fd, SOL_SOCKET, SO_REUSEPORT, 1);
+	must(setsockopt(fd, SOL_SOCKET, SO_ATTACH_REUSEPORT_CBPF, &prog, sizeof(prog)));
+}
+
+/* Its user goes with the socket. */
+static void close_as_stranger(void *arg)
+{
+	const union address *nobody = arg;
+	int fd;
+
+	drop_privileges();
+	fd = new_socket();
+	attach_program(fd);
+	must_fail(connect(fd, &nobody->sa, address_len(nobody)), ECONNREFUSED);
+	must(close(fd));
+}
+
+/* A program that was attached goes with the socket, whatever it was used for. */
+static void reuseport_program(void)
+{
+	int fd = new_socket(), l = listener(1);
+	union address at = name_of(l);
+	struct pair p;
+
+	attach_program(fd);
+	must(close(fd));
+	attach_program(l);
+	pair_from(&p, l);
+	must(close(l));
+	send_all(p.c, 1, 0, 1000);
+	recv_all(p.s, 1, 0, 1000);
+	pair_close(&p);
+	must_be(reap(spawn(close_as_stranger, &at)), 0);
+}
+
 static const struct e2e_case cases[] = {
 	{ "values", values, .on = ON_BOTH, .needs = NEEDS_ONE },
 	{ "ring_privileged", ring_privileged, .on = ON_STREAM, .needs = NEEDS_ONE },
@@ -939,6 +980,7 @@ static const struct e2e_case cases[] = {
 	{ "tcp_info", tcp_info, .on = ON_BOTH | ON_TCP, .needs = NEEDS_ONE },
 	{ "notsent_lowat", notsent_lowat, .on = ON_STREAM, .needs = NEEDS_ONE },
 	{ "user_timeout", user_timeout, .on = ON_STREAM, .needs = NEEDS_ONE },
+	{ "reuseport_program", reuseport_program, .on = ON_FACES, .needs = NEEDS_ONE },
 	{ "peek_off", peek_off, .on = ON_BOTH, .needs = NEEDS_ONE },
 	{},
 };
