@@ -254,6 +254,12 @@ static void take_out(const char *name)
 	}
 }
 
+/* What a first argument may name, instead of a scenario. */
+static bool is_part(const char *arg)
+{
+	return !strcmp(arg, "rules") || !strcmp(arg, "families") || !strcmp(arg, "scenarios");
+}
+
 int main(int argc, char **argv)
 {
 	bool all = argc == 1;
@@ -268,13 +274,15 @@ int main(int argc, char **argv)
 	if (all || !strcmp(argv[1], "families")) {
 		for (i = 0; i < COUNT(families); i++)
 			run_family(&families[i]);
+	}
+	if (all || !strcmp(argv[1], "scenarios")) {
 		for (i = 0; i < COUNT(scenarios); i++)
 			run_scenario(scenarios[i]);
 	}
 	for (arg = 1; arg < argc; arg++) {
 		if (argv[arg][0] == '-')
 			take_out(argv[arg] + 1);
-		else if (strcmp(argv[arg], "rules") && strcmp(argv[arg], "families"))
+		else if (!is_part(argv[arg]))
 			run_scenario(argv[arg]);
 	}
 	return failed != 0;
