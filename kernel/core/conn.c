@@ -78,10 +78,10 @@ static void exs_conn_revoke_work(struct work_struct *work)
 	exs_conn_put(conn);
 }
 
-struct exs_conn *exs_conn_alloc(const struct exs_sock *xs, struct mem_cgroup *memcg)
+struct exs_conn *exs_conn_alloc(const struct exs_sock *xs, struct mem_cgroup *memcg, gfp_t gfp)
 {
 	struct mem_cgroup *old = set_active_memcg(memcg);
-	struct exs_conn *conn = kmem_cache_zalloc(exs_conn_cache, GFP_KERNEL);
+	struct exs_conn *conn = kmem_cache_zalloc(exs_conn_cache, gfp);
 
 	set_active_memcg(old);
 	if (!conn)

@@ -291,8 +291,9 @@ struct exs_ep {
  *	other error comes with the end of the connection. Sleeps. No lock.
  * @read_ring: the processor is about to read @len bytes at @off of the ring.
  *	conn->lock held, does not sleep.
- * @wrote: the processor wrote @len bytes at @off of a receive. conn->lock held,
+ * @writes: the processor is about to write @len bytes at @off of a receive. conn->lock held,
  *	does not sleep.
+ * @wrote: it has done so. As above.
  * @poll: process a batch of completions, unless another thread is doing so. Process
  *	context, sleeps, no lock held. Return: their number.
  * @drain: process completions, a bounded number. An event reports the rest, or the next
@@ -311,6 +312,7 @@ struct exs_ep_ops {
 	int (*map_ring)(struct exs_ep *ep, void *mem, u32 size);
 	int (*add_recvs)(struct exs_ep *ep, u32 n);
 	void (*read_ring)(struct exs_ep *ep, u32 off, u32 len);
+	void (*writes)(struct exs_ep *ep, struct exs_xfer *x, u64 off, u64 len);
 	void (*wrote)(struct exs_ep *ep, struct exs_xfer *x, u64 off, u64 len);
 	int (*poll)(struct exs_ep *ep);
 	int (*drain)(struct exs_ep *ep);
@@ -322,10 +324,17 @@ struct exs_ep_ops {
 int exs_conn_init(void);
 void exs_conn_exit(void);
 
-/* A connection with the type and options of @xs (which connects or listens), without
- * endpoint, one reference. All its memory is charged to @memcg. NULL: no memory. Sleeps.
+/*
+ * For connection requests: others wait for the CM's handlers, which must not wait for memory.
+ * As with TCP's, it may exceed the limit of the listener's cgroup.
  */
-struct exs_conn *exs_conn_alloc(const struct exs_sock *xs, struct mem_cgroup *memcg);
+#define EXS_GFP_REQUEST	(GFP_ATOMIC | __GFP_NOWARN | __GFP_ACCOUNT)
+
+/*
+ * A connection with the type and options of @xs (which connects or listens), without
+ * endpoint, one reference. All its memory is charged to @memcg. NULL: no memory.
+ */
+struct exs_conn *exs_conn_alloc(const struct exs_sock *xs, struct mem_cgroup *memcg, gfp_t gfp);
 void exs_conn_release(struct kref *ref);
 
 static inline void exs_conn_get(struct exs_conn *conn)

@@ -334,7 +334,7 @@ static struct exs_conn *exs_connect_make(struct exs_sock *xs,
 	if (err)
 		return ERR_PTR(err);
 	memcg = get_mem_cgroup_from_mm(current->mm);
-	conn = exs_conn_alloc(xs, memcg);
+	conn = exs_conn_alloc(xs, memcg, GFP_KERNEL);
 	mem_cgroup_put(memcg);
 	if (!conn)
 		return ERR_PTR(-ENOMEM);

@@ -144,12 +144,12 @@ static void exs_listen_unreserve(struct exs_listen *listen)
 static struct exs_waiting *exs_waiting_alloc(struct exs_listen *listen)
 {
 	struct mem_cgroup *old = set_active_memcg(listen->memcg);
-	struct exs_waiting *w = kzalloc(sizeof(*w), GFP_KERNEL_ACCOUNT);
+	struct exs_waiting *w = kzalloc(sizeof(*w), EXS_GFP_REQUEST);
 
 	set_active_memcg(old);
 	if (!w)
 		return NULL;
-	w->conn = exs_conn_alloc(exs_sk(listen->sk), listen->memcg);
+	w->conn = exs_conn_alloc(exs_sk(listen->sk), listen->memcg, EXS_GFP_REQUEST);
 	if (!w->conn) {
 		kfree(w);
 		return NULL;

@@ -156,8 +156,12 @@ static void exs_message_end_with(struct exs_conn *conn, struct exs_xfer *x,
 				 struct exs_kept *kept, struct iov_iter *to)
 {
 	u64 len = x->rcv.len;
-	int err = exs_message_copy(conn, kept, to, len);
+	int err;
 
+	spin_lock(&conn->lock);
+	exs_conn_writes(conn, x, 0, min_t(u64, len, kept->len));
+	spin_unlock(&conn->lock);
+	err = exs_message_copy(conn, kept, to, len);
 	x->ended = true;
 	x->rcv.err = err;
 	x->rcv.filled = err ? 0 : min_t(u64, len, kept->len);

@@ -291,6 +291,13 @@ void exs_conn_read_ring(struct exs_conn *conn, u32 off, u32 len)
 		conn->ep->ops->read_ring(conn->ep, off, len);
 }
 
+void exs_conn_writes(struct exs_conn *conn, struct exs_xfer *x, u64 off, u64 len)
+{
+	lockdep_assert_held(&conn->lock);
+	if (conn->ep)
+		conn->ep->ops->writes(conn->ep, x, off, len);
+}
+
 void exs_conn_wrote(struct exs_conn *conn, struct exs_xfer *x, u64 off, u64 len)
 {
 	lockdep_assert_held(&conn->lock);
@@ -339,6 +346,7 @@ static void exs_run_copies(struct exs_conn *conn)
 
 		conn->budget -= PFN_UP(copy.len);
 
+		exs_conn_writes(conn, x, copy.rcv_off, copy.len);
 		exs_run_copy(conn, x, &copy);
 		exs_conn_wrote(conn, x, copy.rcv_off, copy.len);
 		exs_engine_copied(&conn->engine, &copy);
@@ -526,9 +534,9 @@ static void exs_run_drained(struct exs_conn *conn)
 	exs_run_finish(conn);
 	if (!list_empty(&conn->finished))
 		return;
-	/* Receives that waited for a fetch, which has ended. */
+	/* Receives that waited for a fetch; it ends when its message was copied. */
 	exs_run_ended(conn);
-	if (!list_empty(&conn->finished)) {
+	if (conn->fetching || !list_empty(&conn->finished)) {
 		conn->run_again = true;
 		return;
 	}
@@ -770,6 +778,7 @@ static void exs_conn_eager(struct exs_conn *conn, struct exs_rcv *rcv, u32 at)
 		return;
 	}
 	len = min_t(u64, msg->len, rcv->len);
+	exs_conn_writes(conn, exs_rcv_xfer(rcv), 0, len);
 	exs_xfer_put(exs_rcv_xfer(rcv), 0, msg->data, len);
 	exs_conn_wrote(conn, exs_rcv_xfer(rcv), 0, len);
 }

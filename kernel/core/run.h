@@ -93,7 +93,11 @@ static inline void *exs_conn_ring_at(const struct exs_conn *conn, u32 off)
 /* Before @len bytes at @off of the ring are copied. conn->lock held. */
 void exs_conn_read_ring(struct exs_conn *conn, u32 off, u32 len);
 
-/* The processor wrote @len bytes from byte @off on into @x, a receive. conn->lock held. */
+/*
+ * The processor is about to write, or wrote, @len bytes from byte @off on into @x, a receive.
+ * conn->lock held.
+ */
+void exs_conn_writes(struct exs_conn *conn, struct exs_xfer *x, u64 off, u64 len);
 void exs_conn_wrote(struct exs_conn *conn, struct exs_xfer *x, u64 off, u64 len);
 
 /* For exs_conn_wait(): poll the device, if the socket wants that, until @wait is woken or

@@ -531,6 +531,7 @@ static struct sock *exs_parked_take(struct exs_sock *xs, const struct pid *pid,
 {
 	struct exs_parked *p;
 	struct sock *found;
+	LIST_HEAD(stale);
 
 	if (list_empty_careful(&xs->parked))
 		return NULL;
@@ -538,7 +539,9 @@ static struct sock *exs_parked_take(struct exs_sock *xs, const struct pid *pid,
 	p = exs_parked_find(xs, pid, child);
 	if (p)
 		list_del(&p->node);
+	exs_sock_unpark_stale(xs, &stale);
 	spin_unlock(&xs->park_lock);
+	exs_parked_drop_all(&stale);
 	if (!p)
 		return NULL;
 	found = p->child;

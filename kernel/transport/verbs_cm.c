@@ -14,6 +14,7 @@
  */
 #include <linux/nsproxy.h>
 #include <linux/sched/signal.h>
+#include <net/ipv6.h>
 #include <rdma/ib_cm.h>
 
 #include "core/sock.h"
@@ -128,6 +129,16 @@ void exs_verbs_note_lost(struct exs_verbs_ep *v, int err)
 	queue_work(exs_verbs_wq, &v->cm_work);
 }
 
+/* The CM does not say it of those that come with a request. */
+static void exs_verbs_scope(const struct exs_verbs_ep *v, struct sockaddr_storage *addr)
+{
+	struct sockaddr_in6 *in6 = (struct sockaddr_in6 *)addr;
+
+	if (addr->ss_family == AF_INET6 && !in6->sin6_scope_id &&
+	    ipv6_addr_type(&in6->sin6_addr) & IPV6_ADDR_LINKLOCAL)
+		in6->sin6_scope_id = v->id->route.addr.dev_addr.bound_dev_if;
+}
+
 /* The addresses for getsockname() and getpeername(). */
 void exs_verbs_addresses(struct exs_verbs_ep *v)
 {
@@ -137,6 +148,8 @@ void exs_verbs_addresses(struct exs_verbs_ep *v)
 	spin_lock(&conn->lock);
 	conn->local = addr->src_addr;
 	conn->peer = addr->dst_addr;
+	exs_verbs_scope(v, &conn->local);
+	exs_verbs_scope(v, &conn->peer);
 	spin_unlock(&conn->lock);
 }
 

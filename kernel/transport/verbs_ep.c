@@ -43,6 +43,7 @@ static const struct exs_ep_ops exs_verbs_ops = {
 	.map_ring	= exs_verbs_map_ring,
 	.add_recvs	= exs_verbs_add_recvs,
 	.read_ring	= exs_verbs_read_ring,
+	.writes		= exs_verbs_writes,
 	.wrote		= exs_verbs_wrote,
 	.poll		= exs_verbs_poll_some,
 	.drain		= exs_verbs_drain_all,
@@ -92,11 +93,11 @@ static void exs_verbs_set_id(struct exs_verbs_ep *v, struct rdma_cm_id *id)
 	rdma_set_min_rnr_timer(id, EXS_VERBS_RNR_TIMER);
 }
 
-/* With @id and a reference on @conn, once published. Sleeps. */
-struct exs_verbs_ep *exs_verbs_alloc(struct exs_conn *conn, struct rdma_cm_id *id)
+/* With @id and a reference on @conn, once published. */
+struct exs_verbs_ep *exs_verbs_alloc(struct exs_conn *conn, struct rdma_cm_id *id, gfp_t gfp)
 {
 	struct mem_cgroup *old = set_active_memcg(conn->memcg);
-	struct exs_verbs_ep *v = kmem_cache_zalloc(exs_verbs_cache, GFP_KERNEL);
+	struct exs_verbs_ep *v = kmem_cache_zalloc(exs_verbs_cache, gfp);
 
 	set_active_memcg(old);
 	if (!v)
@@ -174,7 +175,7 @@ int exs_verbs_create(struct net *net, struct exs_conn *conn)
 	id = exs_verbs_create_id(net);
 	if (IS_ERR(id))
 		return PTR_ERR(id);
-	v = exs_verbs_alloc(conn, id);
+	v = exs_verbs_alloc(conn, id, GFP_KERNEL);
 	if (!v) {
 		rdma_destroy_id(id);
 		return -ENOMEM;

@@ -3,7 +3,6 @@
  * Shared by the files of the verbs transport (verbs.h: its interface). It executes what
  * proto/ decided, and reports to core/ what happened. Objects: struct exs_verbs_ep, an
  * endpoint; struct exs_bound (verbs_listen.c). In the order in which to read them:
- * endpoint; struct exs_bound (verbs_listen.c). In the order in which to read them:
  *
  *   verbs_ep.c      an endpoint's life: made, torn down; the ops table
  *   verbs_cm.c      its hand-shake (rdma_cm), either side
@@ -368,7 +367,7 @@ extern struct workqueue_struct *exs_verbs_end_wq;
 extern struct workqueue_struct *exs_verbs_cq_wq;
 
 /* verbs_ep.c */
-struct exs_verbs_ep *exs_verbs_alloc(struct exs_conn *conn, struct rdma_cm_id *id);
+struct exs_verbs_ep *exs_verbs_alloc(struct exs_conn *conn, struct rdma_cm_id *id, gfp_t gfp);
 void exs_verbs_free(struct exs_verbs_ep *v);
 int exs_verbs_renew_id(struct exs_verbs_ep *v);
 void exs_verbs_publish(struct exs_verbs_ep *v);
@@ -425,6 +424,7 @@ static inline void exs_verbs_moved(struct exs_map *map, u64 where, struct exs_ve
 /* verbs_sync.c */
 void exs_verbs_read_ring(struct exs_ep *ep, u32 off, u32 len);
 void exs_verbs_ring_over(struct exs_verbs_ep *v);
+void exs_verbs_writes(struct exs_ep *ep, struct exs_xfer *x, u64 off, u64 len);
 void exs_verbs_wrote(struct exs_ep *ep, struct exs_xfer *x, u64 off, u64 len);
 
 /* verbs_mr.c */

@@ -140,7 +140,7 @@ static struct exs_verbs_ep *exs_verbs_adopt(struct exs_bound *l,
 					    struct exs_conn *conn,
 					    const struct exs_hello *hello)
 {
-	struct exs_verbs_ep *v = exs_verbs_alloc(conn, id);
+	struct exs_verbs_ep *v = exs_verbs_alloc(conn, id, EXS_GFP_REQUEST);
 
 	if (!v)
 		return NULL;
@@ -457,7 +457,7 @@ static int exs_verbs_create_bound(struct exs_bound *l, struct exs_conn *conn)
 	if (!id)
 		goto no_id;
 	err = -ENOMEM;
-	v = exs_verbs_alloc(conn, id);
+	v = exs_verbs_alloc(conn, id, GFP_KERNEL);
 	if (!v)
 		goto no_ep;
 	set_bit(EXS_VERBS_BOUND, &v->flags);

@@ -30,7 +30,8 @@ static unsigned long exs_verbs_patience(const struct exs_verbs_ep *v)
 {
 	unsigned long most = msecs_to_jiffies(exs_sysctl_cap(v->ep.conn->xn, stall_timeout));
 
-	return min(most, exs_conn_user_timeout(v->ep.conn) ?: ULONG_MAX);
+	/* Half of it is a jiffy at least. */
+	return max(min(most, exs_conn_user_timeout(v->ep.conn) ?: ULONG_MAX), 2UL);
 }
 
 /* There may be something to send. conn->lock held. */

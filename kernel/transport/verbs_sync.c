@@ -45,14 +45,29 @@ void exs_verbs_ring_over(struct exs_verbs_ep *v)
 	spin_unlock(&v->ep.conn->lock);
 }
 
-/* exs_ep_ops.wrote */
-exs_hot
-void exs_verbs_wrote(struct exs_ep *ep, struct exs_xfer *x, u64 off, u64 len)
+static void exs_verbs_sync_xfer(struct exs_ep *ep, struct exs_xfer *x, u64 off, u64 len,
+				exs_sync_fn fn)
 {
 	struct exs_verbs_ep *v = exs_verbs_ep(ep);
 
 	if (!x->map.mapped || ib_uses_virt_dma(v->id->device))
 		return;
-	exs_verbs_sync(v, exs_verbs_seek(&x->map, off), len, DMA_BIDIRECTIONAL,
-		       ib_dma_sync_single_for_device);
+	exs_verbs_sync(v, exs_verbs_seek(&x->map, off), len, DMA_BIDIRECTIONAL, fn);
+}
+
+/*
+ * exs_ep_ops.writes: the cache may have the first and the last line as they were before the
+ * device wrote there.
+ */
+exs_hot
+void exs_verbs_writes(struct exs_ep *ep, struct exs_xfer *x, u64 off, u64 len)
+{
+	exs_verbs_sync_xfer(ep, x, off, len, ib_dma_sync_single_for_cpu);
+}
+
+/* exs_ep_ops.wrote */
+exs_hot
+void exs_verbs_wrote(struct exs_ep *ep, struct exs_xfer *x, u64 off, u64 len)
+{
+	exs_verbs_sync_xfer(ep, x, off, len, ib_dma_sync_single_for_device);
 }

@@ -3,6 +3,8 @@
 #include "lib/async.h"
 
 #include <fcntl.h>
+#include <ifaddrs.h>
+#include <net/if.h>
 #include <poll.h>
 #include <pthread.h>
 #include <sched.h>
@@ -450,10 +452,50 @@ static void many_server(void)
 	control_wait("done");
 }
 
+static union address link_local(const char *device)
+{
+	union address at = { .in6 = { .sin6_family = AF_INET6, .sin6_scope_id = if_nametoindex(device) } };
+	struct ifaddrs *all, *a;
+
+	must(getifaddrs(&all));
+	for (a = all; a; a = a->ifa_next) {
+		const struct sockaddr_in6 *in6 = (const struct sockaddr_in6 *)a->ifa_addr;
+
+		if (in6 && in6->sin6_family == AF_INET6 && !strcmp(a->ifa_name, device) &&
+		    IN6_IS_ADDR_LINKLOCAL(&in6->sin6_addr))
+			at.in6.sin6_addr = in6->sin6_addr;
+	}
+	freeifaddrs(all);
+	check(!IN6_IS_ADDR_UNSPECIFIED(&at.in6.sin6_addr), "%s has no link-local address", device);
+	return at;
+}
+
+/* The names say which link, at both ends: with the one that accept(2) gives the client can be called back. */
+static void connect_link_local(void)
+{
+	union address at = link_local("rxe0dev"), named;
+	socklen_t len = sizeof(named);
+	int l = new_socket(), c = new_socket(), s;
+
+	must(bind(l, &at.sa, sizeof(at.in6)));
+	must(listen(l, 1));
+	at = name_of(l);
+	must(connect(c, &at.sa, sizeof(at.in6)));
+	s = must(accept(l, &named.sa, &len));
+	must_be(named.in6.sin6_scope_id, if_nametoindex("rxe0dev"));
+	named = name_of(s);
+	check(same_address(&named, &at), "the accepted socket has another name");
+	named = peer_of(s);
+	at = name_of(c);
+	check(same_address(&named, &at), "the peer has another name");
+	must_be(named.in6.sin6_scope_id, if_nametoindex("rxe0dev"));
+}
+
 static const struct e2e_case cases[] = {
 	{ "both", both, .on = ON_ALL6 | ON_FACES },
 	{ "connect_refused", connect_refused, .on = ON_ALL6 },
 	{ "connect_wrong", connect_wrong, .on = ON_BOTH },
+	{ "connect_link_local", connect_link_local, .on = ON_STREAM6 | ON_SEQ6 | ON_INET6, .needs = NEEDS_ONE },
 	{ "connect_many", connect_many, .on = ON_BOTH },
 	{ "connect_nonblock_socket", connect_nonblock_socket, .on = ON_BOTH },
 	{ "connect_closed", connect_closed, .on = ON_BOTH, .needs = NEEDS_ONE },
