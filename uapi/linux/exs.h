@@ -431,7 +431,7 @@ struct exs_ioc_wait {
  * PLAIN: the listener is an ordinary socket, and every accept competes for its
  * connections. accept4(2) returns any of them; DROP says that it has done so, or will not
  * be called. If no connection is left, AGAIN turns the token into an operation of the
- * caller.
+ * caller (ENOBUFS: the user has too many; the token stays).
  *
  * For AGAIN and BACK the entry must have been consumed (else EBUSY).
  */

@@ -397,6 +397,7 @@ static int exs_token_readmit(struct exs_queue *q, struct exs_op *op,
 		err = -ENOENT;
 	else if (op->conn.token_state == EXS_TOKEN_UNREAD)
 		err = -EBUSY;
+	err = err ?: exs_queue_charge_op(q);
 	if (!err) {
 		exs_token_leave(op);
 		atomic_andnot(EXS_OP_ISSUED, &op->state);

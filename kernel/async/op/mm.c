@@ -100,6 +100,10 @@ static void exs_mm_cancel(struct exs_mm *m)
 	while ((q = exs_mm_next_queue(m))) {
 		exs_queue_collect(q, NULL, exs_mm_match, m, &ops);
 		exs_tokens_drop_offers(q, exs_mm_match, m);
+		/* For a thread that was woken, and did not come to the ring. */
+		spin_lock(&q->lock);
+		exs_queue_wake(q, true);
+		spin_unlock(&q->lock);
 		exs_queue_put(q);
 	}
 	exs_ops_cancel(&ops);

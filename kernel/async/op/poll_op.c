@@ -132,7 +132,10 @@ static void exs_poll_queue_proc(struct file *file, struct wait_queue_head *head,
 	add_wait_queue(head, &w->entry);
 }
 
-/* How many are ready. @pt: put entries into their queues, until one is; or NULL. */
+/*
+ * How many are ready. @pt: put entries into the queues of all, as one that is ready may not be
+ * any more when the work looks; or NULL.
+ */
 static int exs_poll_look(struct exs_op *op, poll_table *pt)
 {
 	const struct exs_poll_fd *fd = op->poll.fds;
@@ -144,10 +147,7 @@ static int exs_poll_look(struct exs_op *op, poll_table *pt)
 			continue;
 		if (pt)
 			pt->_key = fd->events;
-		if (!(vfs_poll(fd->file, pt) & fd->events))
-			continue;
-		ready++;
-		pt = NULL;
+		ready += !!(vfs_poll(fd->file, pt) & fd->events);
 	}
 	return ready;
 }

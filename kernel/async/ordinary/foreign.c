@@ -365,7 +365,7 @@ static long exs_foreign_close_issue(struct exs_op *op, struct socket *sock)
 	exs_lane_wait_cancelled(op);
 	exs_tokens_drop_offers(op->queue, exs_foreign_match_sock, op->sk);
 	/* Their references to the socket go, too, so our caller's is the last. */
-	exs_lane_wait_gone(op->sk, sock->file);
+	exs_lane_wait_gone(op, sock->file);
 	return 0;
 }
 

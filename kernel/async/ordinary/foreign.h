@@ -114,10 +114,10 @@ bool exs_lane_withdraw(struct exs_op *op);
 void exs_lane_wait_cancelled(const struct exs_op *op);
 
 /*
- * Wait until lanes of @file without operations have dropped it, or the task is
- * killed. The caller holds @file, and @sk is its sock.
+ * Wait until the user's lanes of @file without operations have dropped it, or the task is
+ * killed. The caller holds @file, whose sock is @op's.
  */
-void exs_lane_wait_gone(struct sock *sk, const struct file *file);
+void exs_lane_wait_gone(const struct exs_op *op, const struct file *file);
 
 int exs_lanes_init(void);
 /* No lane is left: each holds the module. */

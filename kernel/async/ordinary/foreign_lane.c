@@ -38,8 +38,12 @@
 #include "foreign.h"
 #include "../op/op.h"
 
-#define EXS_LANE_BITS	8
+#define EXS_LANE_BITS	12
 #define EXS_BACKOFF_MAX	(HZ / 10)
+/* Before connect(2), which may never come. */
+#define EXS_BACKOFF_CONNECT (2 * HZ)
+/* Then it is another lane's turn. */
+#define EXS_LANE_TRIES	64
 
 struct exs_lane_bucket {
 	spinlock_t lock;	/* see above */
@@ -51,6 +55,7 @@ struct exs_lane_bucket {
  * @node: in its bucket, until the owner frees it
  * @xn: where it counts; a reference
  * @file: the socket's, a reference
+ * @sock: constant: a TCP_ULP may put another into @file
  * @dir: constant
  * @ops: struct exs_op, in order; bucket lock
  * @offered: accepts that have ended, and have not taken their connection yet;
@@ -73,6 +78,7 @@ struct exs_lane {
 	struct hlist_node node;
 	struct exs_net *xn;
 	struct file *file;
+	struct socket *sock;
 	enum exs_lane_dir dir;
 	struct list_head ops;
 	unsigned int offered;
@@ -99,14 +105,9 @@ static struct exs_lane_bucket *exs_lane_bucket(const struct sock *sk)
 	return &exs_lane_buckets[hash_ptr(sk, EXS_LANE_BITS)];
 }
 
-static struct socket *exs_lane_sock(const struct exs_lane *lane)
-{
-	return sock_from_file(lane->file);
-}
-
 static struct exs_lane_bucket *exs_lane_bucket_of(const struct exs_lane *lane)
 {
-	return exs_lane_bucket(exs_lane_sock(lane)->sk);
+	return exs_lane_bucket(lane->sock->sk);
 }
 
 static __poll_t exs_lane_events(const struct exs_lane *lane)
@@ -253,12 +254,20 @@ static bool exs_lane_leave(struct exs_lane *lane)
  */
 static bool exs_lane_ready(const struct exs_lane *lane)
 {
-	struct socket *sock = exs_lane_sock(lane);
+	struct socket *sock = lane->sock;
 
 	if (READ_ONCE(lane->offered) || lane->current_op->foreign.waits)
 		return false;
 	return READ_ONCE(sock->ops)->poll(lane->file, sock, NULL) &
 	       exs_lane_events(lane);
+}
+
+static unsigned int exs_lane_backoff(const struct exs_lane *lane)
+{
+	unsigned int most = lane->current_op->opcode == EXS_OP_CONNECT ? EXS_BACKOFF_CONNECT :
+									  EXS_BACKOFF_MAX;
+
+	return clamp(lane->backoff * 2, 1U, most);
 }
 
 /* The owner's: the socket said EAGAIN. Return: whether to go on. */
@@ -267,12 +276,12 @@ static bool exs_lane_blocked(struct exs_lane *lane)
 	unsigned int delay = 0;
 
 	if (!lane->armed) {
-		add_wait_queue(&exs_lane_sock(lane)->wq.wait, &lane->wait);
+		add_wait_queue(&lane->sock->wq.wait, &lane->wait);
 		lane->armed = true;
 		return true;
 	}
 	if (exs_lane_ready(lane)) {
-		delay = clamp_t(unsigned int, lane->backoff * 2, 1, EXS_BACKOFF_MAX);
+		delay = exs_lane_backoff(lane);
 		exs_count(lane->xn, foreign_backoffs, 1);
 	}
 	WRITE_ONCE(lane->backoff, delay);
@@ -290,7 +299,7 @@ static bool exs_lane_step(struct exs_lane *lane, struct exs_op *op)
 {
 	bool cancelled = READ_ONCE(op->foreign.cancelled), go_on = true;
 	long res = cancelled ? exs_lane_cancelled(op) :
-			       exs_foreign_try(op, exs_lane_sock(lane));
+			       exs_foreign_try(op, lane->sock);
 
 	if (res == -EAGAIN) {
 		go_on = exs_lane_blocked(lane);
@@ -322,7 +331,7 @@ static void exs_lane_undo(struct exs_lane *lane)
 
 static void exs_lane_put(struct exs_lane *lane)
 {
-	struct sock *sk = exs_lane_sock(lane)->sk;	/* by now only a name */
+	struct sock *sk = lane->sock->sk;	/* by now only a name */
 	struct exs_lane_bucket *b = exs_lane_bucket(sk);
 
 	__fput_sync(lane->file);
@@ -361,20 +370,37 @@ static void exs_lane_put_again(struct exs_turn *turn)
 static void exs_lane_go(struct exs_lane *lane)
 {
 	if (lane->armed)
-		remove_wait_queue(&exs_lane_sock(lane)->wq.wait, &lane->wait);
+		remove_wait_queue(&lane->sock->wq.wait, &lane->wait);
 	cancel_delayed_work(&lane->work);
 	exs_turn_init(&lane->turn, EXS_POOL_PUT, exs_lane_put_again);
 	queue_work(exs_lane_put_wq, &lane->put_work);
 }
 
+/* The owner has tried often enough: the work goes on when it has its next turn. */
+static void exs_lane_pause(struct exs_lane *lane)
+{
+	struct exs_lane_bucket *b = exs_lane_bucket_of(lane);
+
+	spin_lock(&b->lock);
+	lane->current_op = NULL;
+	lane->idle = true;
+	queue_delayed_work(exs_lane_wq, &lane->work, 0);
+	spin_unlock(&b->lock);
+}
+
 static void exs_lane_run(struct exs_lane *lane)
 {
+	unsigned int tries = 0;
 	struct exs_op *op;
 	bool going;
 
 	while ((op = exs_lane_next(lane, &going))) {
 		if (!exs_lane_step(lane, op))
 			return;
+		if (++tries == EXS_LANE_TRIES) {
+			exs_lane_pause(lane);
+			return;
+		}
 		cond_resched();
 	}
 	if (going)
@@ -398,7 +424,7 @@ static void exs_lane_again(struct exs_turn *turn)
 	mod_delayed_work(exs_lane_wq, &container_of(turn, struct exs_lane, turn)->work, 0);
 }
 
-static struct exs_lane *exs_lane_new(struct exs_op *op, struct file *file,
+static struct exs_lane *exs_lane_new(struct exs_op *op, struct socket *sock,
 				     enum exs_lane_dir dir)
 {
 	struct exs_lane *lane = kzalloc(sizeof(*lane), GFP_KERNEL_ACCOUNT);
@@ -407,7 +433,8 @@ static struct exs_lane *exs_lane_new(struct exs_op *op, struct file *file,
 		return NULL;
 	__module_get(THIS_MODULE);
 	lane->xn = exs_net_get(op->queue->xn);
-	lane->file = get_file(file);
+	lane->file = get_file(sock->file);
+	lane->sock = sock;
 	lane->dir = dir;
 	lane->user = exs_user_get(op->queue->user);
 	INIT_LIST_HEAD(&lane->ops);
@@ -469,7 +496,7 @@ static struct exs_lane *exs_lane_join(struct exs_lane *new, struct exs_op *op)
 static void exs_lane_hand_over(struct exs_lane *lane)
 {
 	struct exs_lane_bucket *b = exs_lane_bucket_of(lane);
-	struct sock *sk = exs_lane_sock(lane)->sk;	/* only a name later */
+	struct sock *sk = lane->sock->sk;	/* only a name later */
 	bool empty;
 
 	spin_lock(&b->lock);
@@ -490,7 +517,7 @@ static void exs_lane_hand_over(struct exs_lane *lane)
 
 long exs_lane_issue(struct exs_op *op, struct socket *sock, enum exs_lane_dir dir)
 {
-	struct exs_lane *lane = exs_lane_new(op, sock->file, dir), *joined;
+	struct exs_lane *lane = exs_lane_new(op, sock, dir), *joined;
 	long res;
 	int err;
 
@@ -638,23 +665,24 @@ void exs_lane_wait_cancelled(const struct exs_op *op)
 	exs_walk_end(q, &w);
 }
 
-static bool exs_lane_is_going(struct sock *sk, const struct file *file)
+/* Not those of other users, whose turns may never come. */
+static bool exs_lane_is_going(const struct exs_op *op, const struct file *file)
 {
-	struct exs_lane_bucket *b = exs_lane_bucket(sk);
+	struct exs_lane_bucket *b = exs_lane_bucket(op->sk);
 	struct exs_lane *lane;
 	bool going = false;
 
 	spin_lock(&b->lock);
 	hlist_for_each_entry(lane, &b->lanes, node)
-		going |= lane->file == file &&
+		going |= lane->file == file && lane->user == op->queue->user &&
 			 (lane->going || exs_lane_empty(lane));
 	spin_unlock(&b->lock);
 	return going;
 }
 
-void exs_lane_wait_gone(struct sock *sk, const struct file *file)
+void exs_lane_wait_gone(const struct exs_op *op, const struct file *file)
 {
-	wait_var_event_killable(sk, !exs_lane_is_going(sk, file));
+	wait_var_event_killable(op->sk, !exs_lane_is_going(op, file));
 }
 
 bool exs_lane_withdraw(struct exs_op *op)

@@ -178,8 +178,7 @@ static bool exs_queue_take_slots(struct exs_queue *q, const struct exs_op *op)
 	return false;
 }
 
-/* For one more. */
-static int exs_queue_charge_op(struct exs_queue *q)
+int exs_queue_charge_op(struct exs_queue *q)
 {
 	int err;
 

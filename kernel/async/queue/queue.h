@@ -190,7 +190,10 @@ int exs_queue_reserve(struct exs_queue *q, struct exs_op *op);
 /* Take that back: @op did not start, or is to end without a trace. */
 void exs_queue_unreserve(struct exs_queue *q, struct exs_op *op);
 
-/* A token that was read is an operation again, and keeps its slot. q->lock held. */
+/* The user may have one more operation: 0 or -ENOBUFS. q->lock held. */
+int exs_queue_charge_op(struct exs_queue *q);
+
+/* A token that was read is an operation again, and keeps its slot. Charged, q->lock held. */
 void exs_queue_readmit(struct exs_queue *q, struct exs_op *op, struct exs_mm_link *link);
 
 /**

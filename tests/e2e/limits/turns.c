@@ -52,48 +52,92 @@ static void *read_held(void *arg)
 	return NULL;
 }
 
+struct stuck {
+	exs_qhandle_t q;
+	struct pair p[ALL];
+	struct reader r[STUCK];
+	pthread_t threads[STUCK];
+};
+
 /* The file is there only when the socket is locked by a read that comes to no end. */
-static void locked_sockets(void)
+static void stick(struct stuck *s)
 {
 	exs_xferfile_t x = { .xf_file = { .fd_len = 10 } };
-	exs_qhandle_t q = queue_new(ALL + STUCK);
-	struct reader r[STUCK];
-	struct pair p[ALL];
 	struct guard g;
-	pthread_t threads[STUCK];
 	int i, asked;
 
+	s->q = queue_new(ALL + STUCK);
 	write_sysctl("max_user_workers", STUCK);
 	x.xf_file.fd_file = file_new(1, 10);
 	g = guard_open(&x.xf_file.fd_file);
 	for (i = 0; i < ALL; i++)
-		pair_open(&p[i]);
+		pair_open(&s->p[i]);
 	for (i = 0; i < STUCK; i++) {
-		must(exs_sendfile(p[i].s, &x, 0, q, i));
-		must_be(send(p[i].c, "x", 1, 0), 1);
-		r[i] = (struct reader){ p[i].s, held_page_open() };
-		must_be(pthread_create(&threads[i], NULL, read_held, &r[i]), 0);
-		held_page_wait(&r[i].page);
+		must(exs_sendfile(s->p[i].s, &x, 0, s->q, i));
+		must_be(send(s->p[i].c, "x", 1, 0), 1);
+		s->r[i] = (struct reader){ s->p[i].s, held_page_open() };
+		must_be(pthread_create(&s->threads[i], NULL, read_held, &s->r[i]), 0);
+		held_page_wait(&s->r[i].page);
 	}
 	asked = guard_wait(&g);
 	guard_answer(&g, asked, FAN_ALLOW);
 	/* As long as one of the two is not stuck yet, receives end. */
 	for (;;) {
-		start_recv(p[STUCK].s, bytes, 1, 0, q, STUCK, NO_REGION);
-		must_be(send(p[STUCK].c, "x", 1, 0), 1);
-		wait_until(delta("turns_waited") || queue_attr(q, EXS_ATTR_EVENTS));
+		start_recv(s->p[STUCK].s, bytes, 1, 0, s->q, STUCK, NO_REGION);
+		must_be(send(s->p[STUCK].c, "x", 1, 0), 1);
+		wait_until(delta("turns_waited") || queue_attr(s->q, EXS_ATTR_EVENTS));
 		if (delta("turns_waited"))
 			break;
-		event_is(q, EXS_EVT_RECV, STUCK, 0, 1);
+		event_is(s->q, EXS_EVT_RECV, STUCK, 0, 1);
 	}
-	other(receive, NULL);
-	no_event(q);
+}
+
+static void unstick(struct stuck *s)
+{
+	int i;
+
+	no_event(s->q);
 	for (i = 0; i < STUCK; i++) {
-		held_page_let_go(&r[i].page);
-		must_be(pthread_join(threads[i], NULL), 0);
+		held_page_let_go(&s->r[i].page);
+		must_be(pthread_join(s->threads[i], NULL), 0);
 	}
 	for (i = 0; i < ALL; i++)
-		must_be(event_next(q).exs_evt_errno, 0);
+		must_be(event_next(s->q).exs_evt_errno, 0);
+}
+
+static void locked_sockets(void)
+{
+	struct stuck s;
+
+	stick(&s);
+	other(receive, NULL);
+	unstick(&s);
+}
+
+static void closes(void *arg)
+{
+	exs_qhandle_t q;
+
+	drop_privileges();
+	q = queue_new(2);
+	must(exs_close(*(int *)arg, 0, q, 7));
+	event_is(q, EXS_EVT_CLOSE, 7, 0, 0);
+}
+
+/* A socket from another user, whose receive was cancelled and waits for a turn to let it go. */
+static void shared_close(void)
+{
+	exs_qhandle_t q = queue_new(2);
+	struct pair shared;
+	struct stuck s;
+
+	pair_open(&shared);
+	start_recv(shared.s, bytes, 1, 0, q, 1, NO_REGION);
+	stick(&s);
+	must_be(exs_cancel(q, -1, 0, 0), 0);
+	event_is(q, EXS_EVT_RECV, 1, ECANCELED, 0);
+	other(closes, &shared.s);
+	unstick(&s);
 }
 
 /* -- last references of ordinary sockets: one lingers, and its peer does not read */
@@ -186,6 +230,38 @@ static void silent_files(void)
 		event_next(q);
 }
 
+/* What was ready when it was submitted is not any more when it has its turn: it waits for the others. */
+static void drained_meanwhile(void)
+{
+	struct pipe_pair pp = pipe_open(), a = pipe_open(), b = pipe_open();
+	struct silent_file file = file_without_answers();
+	exs_pollfd_t fds[STUCK][2], last[2];
+	exs_qhandle_t q = queue_new(ALL);
+	int i;
+
+	write_sysctl("max_user_workers", STUCK);
+	for (i = 0; i < STUCK; i++) {
+		fds[i][0].fd = file.fd;
+		fds[i][1].fd = pp.rd;
+		start_poll(q, fds[i], i);
+	}
+	tell(pp.wr, 1);
+	wait_until(workers_in("exs_poll_work") == STUCK);
+	tell(a.wr, 1);
+	last[0].fd = a.rd;
+	last[1].fd = b.rd;
+	start_poll(q, last, STUCK);
+	wait_delta("turns_waited", 1);
+	check(read(a.rd, bytes, sizeof(bytes)) > 0, "nothing to drain");
+	must(kill(file.server, SIGKILL));
+	reap(file.server);
+	for (i = 0; i < STUCK; i++)
+		check(event_next(q).exs_evt_ahandle < STUCK, "nothing was ready");
+	no_event(q);
+	tell(b.wr, 1);
+	event_is(q, EXS_EVT_POLL, STUCK, 0, 0);
+}
+
 /* -- decisions about attempts to connect: sockets that are locked by a setsockopt() that does not end */
 
 static void connects(void *arg)
@@ -238,6 +314,8 @@ static void locked_connects(void)
 
 static const struct e2e_case cases[] = {
 	{ "locked_sockets", locked_sockets, .on = ON_TCP, .needs = NEEDS_ONE },
+	{ "shared_close", shared_close, .on = ON_TCP, .needs = NEEDS_ONE },
+	{ "drained_meanwhile", drained_meanwhile, .on = ON_STREAM, .needs = NEEDS_ONE },
 	{ "lingering", lingering, .on = ON_TCP, .needs = NEEDS_ONE },
 	{ "silent_files", silent_files, .on = ON_STREAM, .needs = NEEDS_ONE },
 	{ "locked_connects", locked_connects, .on = ON_STREAM, .needs = NEEDS_ONE },

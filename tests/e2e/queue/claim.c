@@ -62,6 +62,33 @@ static int claim(exs_qhandle_t q, struct exs_ioc_claim claim, unsigned int flags
 	return ioctl(q, EXS_IOC_CLAIM, &claim);
 }
 
+struct dying { int fd, channel; };
+
+static void claims_and_dies(void *arg)
+{
+	const struct dying *d = arg;
+	int c;
+	exs_qhandle_t q = token_queue(d->fd, 0, 1, &c);
+
+	must(claim(q, claim_of(q, d->fd), 0));
+	send_fd(d->channel, c);
+}
+
+/* Nobody else can accept what a thread had claimed that is gone: it is closed, at the next accept(2). */
+static void claimer_dies(void)
+{
+	struct dying d = { .fd = listener(4) };
+	int c, other, ends[2];
+
+	must(socketpair(AF_UNIX, SOCK_STREAM, 0, ends));
+	d.channel = ends[0];
+	must_be(reap(spawn(claims_and_dies, &d)), 0);
+	c = receive_fd(ends[1]);
+	other = client_of(d.fd);
+	talk(other, must(accept(d.fd, NULL, NULL)));
+	gone(c);
+}
+
 /* -- accept4(2) fails */
 
 /* In this thread, from now on: NONBLOCK: ENFILE, CLOEXEC: EACCES, as of a security module. */
@@ -331,6 +358,7 @@ static const struct e2e_case cases[] = {
 	{ "put_back_when_full", put_back_when_full, .on = ON_STREAM },
 	{ "slot_comes_back", slot_comes_back, .on = ON_BOTH },
 	{ "thousands", thousands, .on = ON_STREAM },
+	{ "claimer_dies", claimer_dies, .on = ON_BOTH },
 	{ "listener_closed_meanwhile", listener_closed_meanwhile, .on = ON_STREAM },
 	{ "listener_not_told", listener_not_told, .on = ON_STREAM },
 	{ "nothing_left", nothing_left, .on = ON_STREAM },
