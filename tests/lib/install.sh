@@ -35,7 +35,9 @@ case_staged()
 case_without_module()
 {
 	make_quietly install PREFIX="$dir/prefix" && [ -e "$dir/prefix/bin/exs-cp" ] || return
-	if [ "$(id -u)" = 0 ]; then told ldconfig; else told ""; fi
+	if [ "$(id -u)" = 0 ]; then told $'ldconfig\nldconfig -p'; else told "ldconfig -p"; fi &&
+		grep -q "LD_LIBRARY_PATH=$dir/prefix/lib" "$dir/log" &&
+		grep -q "PKG_CONFIG_PATH=$dir/prefix/lib/pkgconfig" "$dir/log"
 }
 
 case_every_call_has_its_page()

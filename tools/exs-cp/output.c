@@ -95,8 +95,34 @@ static bool still_there(struct output *out, const struct stat *st)
 	       now.st_ino == st->st_ino && now.st_dev == st->st_dev;
 }
 
+static bool in_progress(struct output *out)
+{
+	return fail(out, "%s: another copy is in progress", out->name);
+}
+
+/* Some file systems have no locks. */
+static bool cannot_lock(struct output *out, bool fresh)
+{
+	fail(out, "%s: cannot be locked: %s", out->name, strerror(errno));
+	if (fresh)
+		unlinkat(out->dir, out->part, 0);
+	return false;
+}
+
+static bool lock_part(struct output *out, bool fresh)
+{
+	struct stat st;
+
+	if (flock(out->fd, LOCK_EX | LOCK_NB))
+		return errno == EWOULDBLOCK ? in_progress(out) : cannot_lock(out, fresh);
+	if (fstat(out->fd, &st) || !still_there(out, &st))
+		return in_progress(out);
+	out->pos = st.st_size;
+	return true;
+}
+
 /* Another user could have created it, to make us write elsewhere. */
-static bool own_part(struct output *out)
+static bool old_part(struct output *out)
 {
 	struct stat st;
 
@@ -104,11 +130,7 @@ static bool own_part(struct output *out)
 		return fail_errno(out);
 	if (!S_ISREG(st.st_mode) || st.st_uid != geteuid() || st.st_nlink != 1)
 		return fail(out, "%s: not a regular file of this user, or has another link", out->part);
-	if (flock(out->fd, LOCK_EX | LOCK_NB) || fstat(out->fd, &st) ||
-	    !still_there(out, &st))
-		return fail(out, "%s: another copy is in progress", out->name);
-	out->pos = st.st_size;
-	return true;
+	return lock_part(out, false);
 }
 
 static bool not_a_directory(struct output *out)
@@ -123,13 +145,17 @@ static bool not_a_directory(struct output *out)
 
 static bool open_part(struct output *out)
 {
+	const int flags = O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC;
+
 	if (!not_a_directory(out))
 		return false;
-	out->fd = openat(out->dir, out->part, O_RDWR | O_CREAT | O_NOFOLLOW |
-			 O_NONBLOCK | O_CLOEXEC, 0600);
+	out->fd = openat(out->dir, out->part, flags | O_EXCL, 0600);
+	if (out->fd >= 0)
+		return lock_part(out, true);	/* not every file system keeps the owner */
+	out->fd = openat(out->dir, out->part, flags, 0600);
 	if (out->fd < 0)
 		return fail_errno(out);
-	return own_part(out);
+	return old_part(out);
 }
 
 static bool open_somehow(struct output *out, const char *dest,
@@ -241,10 +267,21 @@ static bool flush(int fd)
 	return !fsync(fd) || errno == EINVAL || errno == EROFS || errno == ENOTSUP;
 }
 
+/*
+ * After a failure the part reads well, from the cache, but nobody knows what is on the disk,
+ * and another fsync() may not fail: so nothing of it is kept.
+ */
+static bool flush_part(struct output *out)
+{
+	if (!fsync(out->fd))
+		return true;
+	out->pos = 0;
+	return false;
+}
+
 static bool give_name(struct output *out, unsigned int mode)
 {
-	if (fchmod(out->fd, mode & 0777 & ~current_umask()) ||
-	    fsync(out->fd) ||
+	if (fchmod(out->fd, mode & 0777 & ~current_umask()) || !flush_part(out) ||
 	    renameat(out->dir, out->part, out->dir, out->name))
 		return fail_errno(out);
 	return flush(out->dir) ||

@@ -181,6 +181,10 @@ int cgroup_attach(const char *cgroup, int protocol)
 	struct program p = { .protocol = protocol, .cgroups = -1 };
 	int link;
 
+	if (!protocol) {
+		say("the module exs was loaded with protocol=0: modprobe -r exs && modprobe exs");
+		return -1;
+	}
 	if (!find_hook(&p) || !find_lists(&p))
 		return -1;
 	if (cgroup) {
@@ -262,7 +266,7 @@ static bool show(const char *name)
 
 int cgroup_status(int protocol)
 {
-	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, protocol);
+	int fd = protocol ? socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, protocol) : -1;
 
 	printf("protocol %d: %s\n", protocol, fd < 0 ? "not available" : "ready");
 	if (fd >= 0)

@@ -523,6 +523,31 @@ case_flush_fails()
 	ended $RECEIVER 1
 }
 
+# What is on the disk is not known, though the part can be read.
+case_flush_of_part_fails()
+{
+	mkdir out
+	make_file file 1000
+	receive_failing fsync -b $HOST out
+	must_end 1 exs-cp file $HOST
+	ended $RECEIVER 1
+	[ -z "$(ls -A out)" ] || fail "there is $(ls -A out)"
+}
+
+case_cannot_lock()
+{
+	mkdir out
+	make_file file 1000
+	receive_failing flock -b $HOST out
+	must_end 1 exs-cp file $HOST
+	case $OUT in
+	*"cannot be locked"*) ;;
+	*) fail "the sender says: $OUT" ;;
+	esac
+	ended $RECEIVER 1
+	[ -z "$(ls -A out)" ] || fail "there is $(ls -A out)"
+}
+
 case_directory_flush_fails()
 {
 	mkdir out

@@ -109,6 +109,8 @@ case_other_protocol()
 	must_end 1 python3 -c 'import socket; socket.socket(socket.AF_INET, socket.SOCK_STREAM, 261)'
 	reload protocol=0
 	must_end 1 python3 -c 'import socket; socket.socket(socket.AF_INET, socket.SOCK_STREAM, 261)'
+	must exs-run -v python3 -c 'import socket; socket.socket()'
+	[[ $OUT = *"protocol=0"* ]] || fail "exs-run says: $OUT"
 	must "$TESTS/sockets" create@stream
 }
 

@@ -8,15 +8,20 @@
     run_peer.py asyncio-clients HOST PORT N     so many at the same time, each with a megabyte
     run_peer.py loopback | loopback6            a server and a client on it
     run_peer.py keeps HOST                      options, flags and epoll of a socket outlast connect()
+    run_peer.py once HOST                       what TCP says after a fallback is said, and a bound socket stays so
+    run_peer.py strict HOST                     connects where a filter allows few system calls
     run_peer.py bound HOST PEER PORT            is bound to HOST, without a port, and prints its address when connected
 
 Emulated machines take seconds to import Python's larger modules, so only those who need them do.
 """
+import ctypes
+import errno
 import fcntl
 import os
 import select
 import signal
 import socket
+import struct
 import sys
 
 BYTES = 1 << 20
@@ -140,6 +145,18 @@ def is_exs(sock):
         return False
 
 
+def signals(number):
+    """A descriptor from which its signals are read."""
+    signal.pthread_sigmask(signal.SIG_BLOCK, [number])
+    mask = (1 << (number - 1)).to_bytes(128, "little")
+    return ctypes.CDLL(None).signalfd(-1, mask, 0)
+
+
+def signalled(fd):
+    """The descriptor that the next signal names."""
+    return int.from_bytes(os.read(fd, 128)[20:24], "little")
+
+
 def keeps(host):
     """The listener is of the other kind at first, and is exchanged in turn: it is bound as it was."""
     listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
@@ -154,6 +171,8 @@ def keeps(host):
     sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 50000)
     fcntl.fcntl(sock, fcntl.F_SETOWN, os.getpid())
     fcntl.fcntl(sock, fcntl.F_SETSIG, signal.SIGUSR1)
+    told = signals(signal.SIGUSR1)
+    fcntl.fcntl(sock, fcntl.F_SETFL, fcntl.fcntl(sock, fcntl.F_GETFL) | os.O_ASYNC)
     sock.bind((host, 7062))
     was_exs = is_exs(sock)
     before = read_settings(sock)
@@ -166,6 +185,49 @@ def keeps(host):
     assert before == after, f"{before} became {after}"
     events = poll.poll(10)
     assert events and events[0][0] == sock.fileno(), f"{events}: nobody listened there"
+    assert signalled(told) == sock.fileno(), "the signal names another descriptor"
+
+
+def once(host):
+    sock = socket.socket(socket.AF_INET, socket.SOCK_STREAM | socket.SOCK_NONBLOCK)
+    assert sock.connect_ex((host, 7063)) == errno.EINPROGRESS
+    poll = select.poll()
+    poll.register(sock, select.POLLOUT)
+    poll.poll()
+    got = sock.connect_ex((host, 7063))
+    assert got == errno.ECONNREFUSED, f"the second connect() says {os.strerror(got)}"
+    listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+    listener.bind(("127.0.0.1", 0))
+    if child := os.fork():
+        assert os.waitpid(child, 0)[1] == 0, "the child cannot listen"
+    else:
+        listener.listen()
+        os._exit(0)
+
+
+def kill_if(number):
+    """From now on that system call kills (seccomp(2): load its number, compare, kill or allow)."""
+    program = b"".join(struct.pack("HBBI", *line) for line in (
+        (0x20, 0, 0, 0), (0x15, 0, 1, number), (0x06, 0, 0, 0x80000000), (0x06, 0, 0, 0x7fff0000)))
+    code = ctypes.create_string_buffer(program)
+    filter_ = struct.pack("HxxxxxxP", len(program) // 8, ctypes.addressof(code))
+    libc = ctypes.CDLL(None, use_errno=True)
+    assert not libc.prctl(38, 1, 0, 0, 0), "PR_SET_NO_NEW_PRIVS"
+    assert not libc.prctl(22, 2, filter_, 0, 0), os.strerror(ctypes.get_errno())
+
+
+def strict(host):
+    """Without process_vm_readv(2), which is in few lists; an address that nobody can read is an error as ever."""
+    kill_if(310)
+    listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+    listener.bind((host, 0))
+    listener.listen()
+    sock = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+    sock.connect(listener.getsockname())
+    libc = ctypes.CDLL(None, use_errno=True)
+    other = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+    assert libc.connect(other.fileno(), ctypes.c_void_p(8), 16) == -1
+    assert ctypes.get_errno() == errno.EFAULT, os.strerror(ctypes.get_errno())
 
 
 def bound(host, peer, port):
@@ -194,6 +256,10 @@ def main(args):
             loopback(socket.AF_INET6, "::1")
         case ["keeps", host]:
             keeps(host)
+        case ["once", host]:
+            once(host)
+        case ["strict", host]:
+            strict(host)
         case ["bound", host, peer, port]:
             bound(host, peer, int(port))
         case _:

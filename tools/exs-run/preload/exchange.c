@@ -86,7 +86,7 @@ static void copy_buffer(int from, int to, int name, int lock)
 	setsockopt(to, SOL_SOCKET, name, &size, sizeof(size));
 }
 
-/* Who gets signals, and which; O_ASYNC is a flag. */
+/* Who gets signals, and which. O_ASYNC has to wait: see replace(). */
 static void copy_flags(int from, int to)
 {
 	struct f_owner_ex owner;
@@ -94,7 +94,7 @@ static void copy_flags(int from, int to)
 	if (!fcntl(from, F_GETOWN_EX, &owner) && owner.pid)
 		fcntl(to, F_SETOWN_EX, &owner);
 	fcntl(to, F_SETSIG, fcntl(from, F_GETSIG));
-	fcntl(to, F_SETFL, fcntl(from, F_GETFL));
+	fcntl(to, F_SETFL, fcntl(from, F_GETFL) & ~O_ASYNC);
 }
 
 static void copy_options(int from, int to)
@@ -116,6 +116,14 @@ static int option(int fd, int level, int name)
 	return getsockopt(fd, level, name, &value, &len) ? -1 : value;
 }
 
+bool is_inet_stream(int fd)
+{
+	int domain = option(fd, SOL_SOCKET, SO_DOMAIN);
+
+	return (domain == AF_INET || domain == AF_INET6) &&
+	       option(fd, SOL_SOCKET, SO_TYPE) == SOCK_STREAM;
+}
+
 /* Neither connected nor connecting nor listening. */
 static bool is_idle(int fd, bool exs)
 {
@@ -130,14 +138,20 @@ static bool is_idle(int fd, bool exs)
 	       info.tcpi_state == TCP_CLOSE;
 }
 
+/* It was EXS: what has become of connect(2) or bind(2) is told by TCP. */
+static bool has_fallen_back(int fd)
+{
+	int why = option(fd, SOL_EXS, EXS_SO_FELL_BACK);
+
+	return why > 0 && why != EXS_FELL_BACK_RULE;
+}
+
 bool is_the_other(int fd, bool exs)
 {
 	int protocol = option(fd, SOL_SOCKET, SO_PROTOCOL);
-	int domain = option(fd, SOL_SOCKET, SO_DOMAIN);
 
 	return protocol == (exs ? IPPROTO_TCP : settings_protocol()) &&
-	       (domain == AF_INET || domain == AF_INET6) &&
-	       option(fd, SOL_SOCKET, SO_TYPE) == SOCK_STREAM && is_idle(fd, !exs);
+	       is_inet_stream(fd) && is_idle(fd, !exs) && !(exs && has_fallen_back(fd));
 }
 
 /* By the program, or for its listen(). With IP_BIND_ADDRESS_NO_PORT there is only an address. */
@@ -179,11 +193,15 @@ static bool bind_alike(int from, int to)
 /* Replace @from by @to, at @from's descriptor. */
 static bool replace(int from, int to)
 {
-	int flags = fcntl(from, F_GETFD) & FD_CLOEXEC ? O_CLOEXEC : 0;
+	int cloexec = fcntl(from, F_GETFD) & FD_CLOEXEC ? O_CLOEXEC : 0;
+	int flags = fcntl(from, F_GETFL);
 	bool ok;
 
 	watch_suspend(from);
-	ok = dup3(to, from, flags) >= 0;
+	ok = dup3(to, from, cloexec) >= 0;
+	/* Signals name the descriptor at which it was set. */
+	if (ok && flags & O_ASYNC)
+		fcntl(from, F_SETFL, flags);
 	watch_resume(from);
 	return ok;
 }
@@ -218,6 +236,10 @@ bool exchange(int fd, const struct rule *rule)
 
 	if (!rule->exs)
 		return make_tcp(fd, rule);
+	if (!watch_knows(fd)) {
+		settings_tell(fd, false, rule->text, "its epoll set is not known");
+		return true;
+	}
 	to = make_exs(option(fd, SOL_SOCKET, SO_DOMAIN), SOCK_STREAM | SOCK_CLOEXEC);
 	if (to < 0) {
 		settings_tell(fd, false, rule->text, strerror(errno));

@@ -31,7 +31,9 @@ bool settings_tells(void);
 /* socket.c: the descriptor, or -1 and errno. */
 int make_exs(int domain, int type);
 
-/* exchange.c: whether @fd is idle, and TCP instead of EXS (@exs), or the reverse. */
+/* exchange.c: whether @fd is a TCP or EXS socket, or another one that looks so. */
+bool is_inet_stream(int fd);
+/* Whether such a socket is idle, and TCP instead of EXS (@exs), or the reverse. */
 bool is_the_other(int fd, bool exs);
 /*
  * Change the protocol of such a socket to that of @rule; options and address stay. If
@@ -41,6 +43,8 @@ bool exchange(int fd, const struct rule *rule);
 
 /* watch.c: remembers the epoll set of a socket, for the socket that replaces it. */
 void watch_forget(int fd);
+/* Whether it would remember the set of this descriptor. */
+bool watch_knows(int fd);
 /* Remove @fd from its set, and add it again. */
 void watch_suspend(int fd);
 void watch_resume(int fd);

@@ -21,6 +21,11 @@ static struct watch *watch_of(int fd)
 	return fd >= 0 && fd < DESCRIPTORS ? &watches[fd] : NULL;
 }
 
+bool watch_knows(int fd)
+{
+	return watch_of(fd);
+}
+
 void watch_forget(int fd)
 {
 	struct watch *w = watch_of(fd);

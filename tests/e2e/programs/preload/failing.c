@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * With LD_PRELOAD, the call that FAIL names fails with EIO: ftruncate, fsync, or
+ * With LD_PRELOAD, the call that FAIL names fails with EIO: flock, ftruncate, fsync, or
  * fsync-dir, which is fsync() of a directory; with fsync-none that one is EINVAL, as where
  * directories have nothing to flush.
  */
@@ -18,6 +18,11 @@ static bool fails(const char *call)
 
 	errno = EIO;
 	return which && !strcmp(which, call);
+}
+
+int flock(int fd, int how)
+{
+	return fails("flock") ? -1 : syscall(SYS_flock, fd, how);
 }
 
 int ftruncate(int fd, off_t len)
