@@ -73,12 +73,13 @@ none_alive()
 
 one_case()
 {
-	local name=$1 status pid clock
+	local name=$1 call=case_$1 status pid clock
 
+	declare -F "$call" > /dev/null || call=hand_$name
 	CASE_DIR=$(mktemp -d /run/exs/case.XXXXXX)
 	# In the background with job control: a process group of its own, so that nothing of it stays.
 	set -m
-	( cd "$CASE_DIR" && "case_$name" ) > "$CASE_DIR/.out" 2>&1 &
+	( cd "$CASE_DIR" && "$call" ) > "$CASE_DIR/.out" 2>&1 &
 	pid=$!
 	sleep $((3 * LIMIT)) &
 	clock=$!
@@ -101,7 +102,7 @@ one_case()
 	return "$status"
 }
 
-# run_cases [--list | NAME...]
+# run_cases [--list | NAME...]: functions case_NAME; hand_NAME only by name.
 run_cases()
 {
 	local all failed=0 name

@@ -173,7 +173,7 @@ void breathe(void);		/* between two looks at a counter       */
 
 /* lib/stacks.c: of all threads, to standard output and the kernel's log */
 void print_stacks(void);
-bool worker_in(const char *function);	/* a worker of the kernel is in it */
+int workers_in(const char *function);	/* workers of the kernel that are in it */
 
 /* lib/process.c: processes and threads of a case */
 pid_t spawn(void (*fn)(void *arg), void *arg);

@@ -38,17 +38,17 @@ static void print_stack(const char *dir)
 	printf("%.*s\n%s", (int)(state + 3 - stat), stat, stack);
 }
 
-bool worker_in(const char *function)
+int workers_in(const char *function)
 {
 	char stack[4096], name[300];
 	glob_t tasks;
-	bool found = false;
+	int found = 0;
 	size_t i;
 
 	if (glob("/proc/[0-9]*", GLOB_NOSORT, NULL, &tasks))
-		return false;
-	for (i = 0; i < tasks.gl_pathc && !found; i++)
-		found = read_text(tasks.gl_pathv[i], "comm", name, sizeof(name)) && !strncmp(name, "kworker/", 8) &&
+		return 0;
+	for (i = 0; i < tasks.gl_pathc; i++)
+		found += read_text(tasks.gl_pathv[i], "comm", name, sizeof(name)) && !strncmp(name, "kworker/", 8) &&
 			read_text(tasks.gl_pathv[i], "stack", stack, sizeof(stack)) && strstr(stack, function);
 	globfree(&tasks);
 	return found;

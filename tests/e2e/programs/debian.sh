@@ -28,8 +28,8 @@ STARTED="go_started"
 # Clients of a server without EXS: what keeps its data in one place only once, here; the others between two machines.
 ALONE="postgres"
 # Between two machines; and those of which a server without EXS is there, too.
-APART="python iperf3 nuttcp nginx redis memcached postgres ssh rsync socat openssl go busybox"
-APART_ALONE="iperf3 nuttcp nginx redis ssh rsync socat go busybox"
+APART="python iperf3 nuttcp nginx redis memcached postgres ssh rsync socat openssl go"
+APART_ALONE="iperf3 nuttcp nginx redis ssh rsync socat go"
 FAR=""			# the other machine, if there is one
 
 in_cgroup()

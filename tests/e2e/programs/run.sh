@@ -199,6 +199,29 @@ case_exchange_keeps()
 	must exs-run -r 'exs connect' -r tcp python3 "$PEER" keeps $HOST
 }
 
+# After a fallback it is TCP's.
+case_fallback_is_final()
+{
+	must exs-run python3 "$PEER" once $HOST
+}
+
+case_few_calls()
+{
+	must exs-run -v python3 "$PEER" strict $HOST
+	[[ $OUT = *"EXS: exs"* ]] || fail "it says: $OUT"
+}
+
+# Where the set of a descriptor is not known, it stays what it is.
+case_high_descriptor()
+{
+	must exs-run -v -r 'exs connect' -r tcp python3 -c '
+import fcntl, os, resource, socket
+resource.setrlimit(resource.RLIMIT_NOFILE, (80000, 80000))
+sock = socket.socket(fileno=fcntl.fcntl(socket.socket(), fcntl.F_DUPFD, 70000))
+sock.connect_ex(("10.77.0.1", 7063))'
+	[[ $OUT = *"socket 70000: TCP"*"epoll set is not known"* ]] || fail "it says: $OUT"
+}
+
 # An address alone, of two: the port comes with the connection.
 case_exchange_address()
 {
@@ -356,7 +379,7 @@ case_static_fails()
 }
 
 # The kernel has room for so many: the next one says why not, and what to do.
-case_static_many()
+hand_static_many()
 {
 	local i
 

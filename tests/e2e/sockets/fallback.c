@@ -775,7 +775,7 @@ static void closed_meanwhile(void)
 	lock_socket(&l, c);
 	raw_reject(&request, &no, sizeof(no));
 	/* The worker that hands over waits for the lock, and closing for the worker. */
-	wait_until(worker_in("exs_attempt_work"));
+	wait_until(workers_in("exs_attempt_work"));
 	close(c);
 	unlock_socket(&l);
 	s = must(accept(peer_tcp, NULL, NULL));

@@ -36,7 +36,9 @@ static void say_recv(const char *what, int fd, int flags)
 		say("'%.*s'; ", (int)n, buf);
 }
 
-#define TCP_ESTABLISHED	1	/* as the C library's header has it */
+/* As the C library's header has them. */
+#define TCP_ESTABLISHED	1
+#define TCP_FIN_WAIT1	4
 
 static void say_both(const char *what, const struct pair *p)
 {
@@ -794,13 +796,20 @@ static void files(const void *arg)
 	pair_close(&p);
 }
 
-/* The state, and how many bytes went; at the end TCP counts its FIN, too. */
-static void say_info(const char *what, int fd)
+static struct tcp_info info_of(int fd)
 {
 	struct tcp_info info = {};
 	socklen_t len = sizeof(info);
 
 	must(getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &len));
+	return info;
+}
+
+/* The state, and how many bytes went; at the end TCP counts its FIN, too. */
+static void say_info(const char *what, int fd)
+{
+	const struct tcp_info info = info_of(fd);
+
 	say("%s: state %d; ", what, info.tcpi_state);
 	if (info.tcpi_state != TCP_ESTABLISHED)
 		return;
@@ -827,7 +836,8 @@ static void info(const void *arg)
 	say_info("server", p.s);
 	must(shutdown(p.c, SHUT_WR));
 	wait_io(p.s, POLLRDHUP);
-	wait_until(!unsent(p.c));
+	/* The end is confirmed soon after it has arrived. */
+	wait_until(info_of(p.c).tcpi_state != TCP_FIN_WAIT1);
 	say_info("shut", p.c);
 	say_info("end", p.s);
 	for (i = 0; i < ARRAY_SIZE(lens); i++) {
