@@ -63,6 +63,8 @@ struct exs_lane_bucket {
  * @news: one of these was taken or returned, or exs_lane_news() called, since the
  *	owner last left; bucket lock
  * @current_op: the first of @ops, while its owner tries it; bucket lock
+ * @taken: operations that were taken back with others behind them, and whose events are on
+ *	their way; those others wait for that; bucket lock
  * @idle: it has no owner; bucket lock
  * @ending: the event of the last of @ops is on its way; bucket lock
  * @going: it drops its file, then leaves the table; bucket lock
@@ -84,6 +86,7 @@ struct exs_lane {
 	unsigned int offered;
 	bool news;
 	struct exs_op *current_op;
+	unsigned int taken;
 	bool idle;
 	bool ending;
 	bool going;
@@ -135,9 +138,15 @@ static int exs_lane_wake(struct wait_queue_entry *wait, unsigned int mode, int s
 }
 
 /* It has no operation, and no offer that could be returned to it. */
-static bool exs_lane_empty(const struct exs_lane *lane)
+static bool exs_lane_unused(const struct exs_lane *lane)
 {
 	return list_empty(&lane->ops) && !lane->offered;
+}
+
+/* And nobody else comes back to it. */
+static bool exs_lane_empty(const struct exs_lane *lane)
+{
+	return exs_lane_unused(lane) && !lane->taken;
 }
 
 /*
@@ -150,7 +159,7 @@ static struct exs_op *exs_lane_next(struct exs_lane *lane, bool *going)
 	struct exs_op *op;
 
 	spin_lock(&b->lock);
-	op = list_first_entry_or_null(&lane->ops, struct exs_op, foreign.node);
+	op = lane->taken ? NULL : list_first_entry_or_null(&lane->ops, struct exs_op, foreign.node);
 	lane->current_op = op;
 	lane->going = *going = exs_lane_empty(lane);
 	lane->idle = !op && !lane->going;
@@ -538,30 +547,35 @@ long exs_lane_issue(struct exs_op *op, struct socket *sock, enum exs_lane_dir di
 }
 
 /*
- * Those behind the first are not woken by the socket as long as that waits for something else,
- * as a file, or room that a shutdown does not need.
+ * Operations behind it are not tried before its event is there, which comes first. Then they
+ * are: the socket does not wake them as long as the first waits for something else, as a file,
+ * or room that a shutdown does not need. @behind: their lane, or NULL.
  *
- * Return: whether the caller must end the operation. Otherwise the thread that
- * is trying it ends it. If no thread is, it has ended, and its lane may be
+ * Return: whether the caller must end the operation, by exs_lane_end_taken(). Otherwise the
+ * thread that is trying it ends it. If no thread is, it has ended, and its lane may be
  * gone.
  */
-static bool exs_lane_take_back(struct exs_op *op, bool discard)
+static bool exs_lane_take_back(struct exs_op *op, bool discard, struct exs_lane **behind)
 {
 	struct exs_lane_bucket *b = exs_lane_bucket(op->sk);
 	struct exs_lane *lane;
-	bool ours = false, first;
+	bool ours = false;
 
+	*behind = NULL;
 	spin_lock(&b->lock);
 	if (!list_empty(&op->foreign.node)) {
 		lane = op->foreign.lane;
-		first = list_is_first(&op->foreign.node, &lane->ops);
 		op->foreign.discard |= discard;
 		ours = lane->current_op != op;
 		if (ours)
 			list_del_init(&op->foreign.node);
 		else
 			WRITE_ONCE(op->foreign.cancelled, true);
-		if (lane->idle && (first || list_empty(&lane->ops)))
+		if (ours && !list_empty(&lane->ops)) {
+			lane->taken++;
+			*behind = lane;
+		}
+		if (lane->idle && list_empty(&lane->ops))
 			mod_delayed_work(exs_lane_wq, &lane->work, 0);
 		/* A thread that has the event finds that nothing waits. */
 		if (lane->idle && exs_lane_empty(lane))
@@ -569,6 +583,23 @@ static bool exs_lane_take_back(struct exs_op *op, bool discard)
 	}
 	spin_unlock(&b->lock);
 	return ours;
+}
+
+/* @behind has operations that waited for this one's event. */
+static void exs_lane_end_taken(struct exs_op *op, long res, struct exs_lane *behind)
+{
+	struct exs_lane_bucket *b = exs_lane_bucket(op->sk);
+
+	exs_lane_end(op, res);
+	if (!behind)
+		return;
+	spin_lock(&b->lock);
+	behind->taken--;
+	if (behind->idle) {
+		behind->going = exs_lane_empty(behind);
+		mod_delayed_work(exs_lane_wq, &behind->work, 0);
+	}
+	spin_unlock(&b->lock);
 }
 
 long exs_lane_offer(struct exs_op *op, unsigned int waiting)
@@ -617,8 +648,10 @@ void exs_lane_news(struct exs_op *op)
 
 void exs_lane_cancel(struct exs_op *op)
 {
-	if (exs_lane_take_back(op, false))
-		exs_lane_end(op, exs_lane_cancelled(op));
+	struct exs_lane *behind;
+
+	if (exs_lane_take_back(op, false, &behind))
+		exs_lane_end_taken(op, exs_lane_cancelled(op), behind);
 }
 
 static bool exs_lane_is_cancelled(const struct exs_op *op)
@@ -675,7 +708,7 @@ static bool exs_lane_is_going(const struct exs_op *op, const struct file *file)
 	spin_lock(&b->lock);
 	hlist_for_each_entry(lane, &b->lanes, node)
 		going |= lane->file == file && lane->user == op->queue->user &&
-			 (lane->going || exs_lane_empty(lane));
+			 (lane->going || exs_lane_unused(lane));
 	spin_unlock(&b->lock);
 	return going;
 }
@@ -687,9 +720,11 @@ void exs_lane_wait_gone(const struct exs_op *op, const struct file *file)
 
 bool exs_lane_withdraw(struct exs_op *op)
 {
+	struct exs_lane *behind;
+
 	atomic_or(EXS_OP_CANCEL, &op->state);
-	if (exs_lane_take_back(op, true))
-		exs_lane_end(op, -ECANCELED);
+	if (exs_lane_take_back(op, true, &behind))
+		exs_lane_end_taken(op, -ECANCELED, behind);
 	else
 		exs_lane_wait_over(op);
 	return op->foreign.discard;
