@@ -624,7 +624,7 @@ silent_peer()
 }
 
 # Whoever says nothing does not keep the next one waiting for ever.
-case_silent_peers()
+hand_silent_peers()
 {
 	local pids pid
 
