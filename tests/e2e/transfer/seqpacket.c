@@ -408,7 +408,7 @@ static void peek_beside(size_t len)
 	pthread_join(thread, NULL);
 }
 
-struct behind { int fd; volatile pid_t tid; };
+struct behind { struct pair p; exs_qhandle_t q; volatile pid_t tid; pthread_t thread; };
 
 static void *peek_five(void *arg)
 {
@@ -416,33 +416,41 @@ static void *peek_five(void *arg)
 	char bytes[5];
 
 	b->tid = gettid();
-	must_be(recv(b->fd, bytes, sizeof(bytes), MSG_PEEK), sizeof(bytes));
+	must_be(recv(b->p.s, bytes, sizeof(bytes), MSG_PEEK), sizeof(bytes));
 	data_check(2, 0, bytes, sizeof(bytes));
 	return NULL;
 }
 
-/* It waits behind a receive, and leaves the next message whole. */
+/* A thread looks, and waits behind a receive of @len bytes into @first. */
+static void look_behind(struct behind *b, char *first, size_t len)
+{
+	b->q = queue_new(2);
+	pair_open(&b->p);
+	start_recv(b->p.s, first, len, 0, b->q, 1, NO_REGION);
+	must_be(pthread_create(&b->thread, NULL, peek_five, b), 0);
+	wait_until(b->tid);
+	wait_blocked(b->tid);
+}
+
+/* It sees the message that comes now, and leaves it whole. */
+static void is_left_whole(struct behind *b, size_t len)
+{
+	send_all(b->p.c, 2, 0, len);
+	must_be(pthread_join(b->thread, NULL), 0);
+	must_be(recv(b->p.s, buf, sizeof(buf), 0), len);
+	data_check(2, 0, buf, len);
+}
+
 static void peek_behind(size_t len)
 {
-	exs_qhandle_t q = queue_new(2);
 	static char first[40000];
 	struct behind b = {};
-	pthread_t thread;
-	struct pair p;
 
-	pair_open(&p);
-	b.fd = p.s;
-	start_recv(p.s, first, sizeof(first), 0, q, 1, NO_REGION);
-	must_be(pthread_create(&thread, NULL, peek_five, &b), 0);
-	wait_until(b.tid);
-	wait_blocked(b.tid);
-	send_all(p.c, 1, 0, len);
-	event_is(q, EXS_EVT_RECV, 1, 0, len);
+	look_behind(&b, first, sizeof(first));
+	send_all(b.p.c, 1, 0, len);
+	event_is(b.q, EXS_EVT_RECV, 1, 0, len);
 	data_check(1, 0, first, len);
-	send_all(p.c, 2, 0, len);
-	must_be(pthread_join(thread, NULL), 0);
-	must_be(recv(p.s, buf, sizeof(buf), 0), len);
-	data_check(2, 0, buf, len);
+	is_left_whole(&b, len);
 }
 
 static void peek_behind_small(void)
@@ -455,27 +463,16 @@ static void peek_behind_large(void)
 	peek_behind(40000);
 }
 
-/* The receive is cancelled while the message is announced: it is the look's. */
+/* The receive is cancelled: the next message is the look's. */
 static void peek_behind_cancelled(void)
 {
-	exs_qhandle_t q = queue_new(2);
-	static char first[10];
 	struct behind b = {};
-	pthread_t thread;
-	struct pair p;
+	char first[10];
 
-	pair_open(&p);
-	b.fd = p.s;
-	start_recv(p.s, first, sizeof(first), 0, q, 1, NO_REGION);
-	must_be(pthread_create(&thread, NULL, peek_five, &b), 0);
-	wait_until(b.tid);
-	wait_blocked(b.tid);
-	must_be(exs_cancel(q, p.s, 0, EXS_CAF_FILDES), 0);
-	event_is(q, EXS_EVT_RECV, 1, ECANCELED, 0);
-	send_all(p.c, 2, 0, 40000);
-	must_be(pthread_join(thread, NULL), 0);
-	must_be(recv(p.s, buf, sizeof(buf), 0), 40000);
-	data_check(2, 0, buf, 40000);
+	look_behind(&b, first, sizeof(first));
+	must_be(exs_cancel(b.q, b.p.s, 0, EXS_CAF_FILDES), 0);
+	event_is(b.q, EXS_EVT_RECV, 1, ECANCELED, 0);
+	is_left_whole(&b, 40000);
 }
 
 static void peek_beside_small(void)
