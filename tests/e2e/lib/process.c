@@ -138,6 +138,11 @@ static char state_of(pid_t tid)
 	return end && end[1] ? end[2] : 0;
 }
 
+bool state_is(pid_t tid, char state)
+{
+	return state_of(tid) == state;
+}
+
 void wait_blocked(pid_t tid)
 {
 	wait_until(state_of(tid) == 'S');

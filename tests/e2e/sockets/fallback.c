@@ -783,6 +783,41 @@ static void closed_meanwhile(void)
 	raw_close(&request);
 }
 
+struct setter { int fd; volatile pid_t tid; };
+
+static void *keep_alive(void *arg)
+{
+	struct setter *s = arg;
+
+	s->tid = gettid();
+	set_int(s->fd, SOL_SOCKET, SO_KEEPALIVE, 1);
+	return NULL;
+}
+
+/* An option that waits for the lock behind the worker that hands over. */
+static void set_meanwhile(void)
+{
+	struct reject no = good_reject(R_DISABLED);
+	struct setter s = { .fd = falling() };
+	struct locked_socket l;
+	struct raw request;
+	pthread_t thread;
+
+	peer_open();
+	peer_called(s.fd, &request);
+	lock_socket(&l, s.fd);
+	raw_reject(&request, &no, sizeof(no));
+	wait_until(workers_in("exs_attempt_work"));
+	must_be(pthread_create(&thread, NULL, keep_alive, &s), 0);
+	wait_until(s.tid);
+	wait_until(state_is(s.tid, 'D'));
+	unlock_socket(&l);
+	must_be(pthread_join(thread, NULL), 0);
+	wait_until(why(s.fd) != EXS_FELL_BACK_NOT);
+	must_be(get_int(s.fd, SOL_SOCKET, SO_KEEPALIVE), 1);
+	raw_close(&request);
+}
+
 /* -- */
 
 /* A user's connections are all taken: the next is TCP's. */
@@ -1041,6 +1076,7 @@ static const struct e2e_case cases[] = {
 	{ "waiter_ends", waiter_ends, .on = ON_FACES },
 	{ "timeouts_stay", timeouts_stay, .on = ON_FACES },
 	{ "port_later", port_later, .on = ON_FACES, .needs = NEEDS_RXE },
+	{ "set_meanwhile", set_meanwhile, .on = ON_FACES, .needs = NEEDS_ONE | NEEDS_RXE },
 	{ "closed_meanwhile", closed_meanwhile, .on = ON_FACES, .needs = NEEDS_ONE | NEEDS_RXE },
 	{ "iwarp", iwarp, .on = ON_FACES, .needs = NEEDS_SIW },
 	{ "asked_for", asked_for, .on = ON_FACES | ON_STREAM },
