@@ -210,7 +210,7 @@ static struct bench *bench_new(struct kunit *test, u32 key_pages, u16 socktype)
 	INIT_LIST_HEAD(&b->v.keys_out);
 	INIT_LIST_HEAD(&b->v.ring_keys);
 	for (i = 0; i < EXS_VERBS_SLOTS; i++)
-		INIT_LIST_HEAD(&b->v.slots[i].stale);
+		INIT_LIST_HEAD(&b->v.slots[i].inv_keys);
 	fake_keys_left = LONG_MAX;
 	return b;
 }

@@ -16,8 +16,7 @@
  *   ioctl.h, ioctl.c	what a program asks of a queue's descriptor
  *   aio.h, aio.c	reads of Linux AIO, which become operations
  *
- * Locks, outermost first: claim_mutex > queue->lock; exs_mm.lock > queue->lock >
- * eventfd, wait queues; a feed's lock > the lanes' lock. See the pages.
+ * Locks: see the pages. Their order is in Documentation/design.md.
  */
 #ifndef EXS_ASYNC_ASYNC_H
 #define EXS_ASYNC_ASYNC_H

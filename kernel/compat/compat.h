@@ -7,8 +7,8 @@
  * compiling probe/NAME.c and probe/NAME-old.c, of which exactly one must
  * compile (probed.sh), never from a version number: stable trees backport.
  *
- * What needs a function of its own: accept.c (proto_ops.accept), ubuf.c (struct
- * ubuf_info). There are no objects and no locks.
+ * Functions that cannot be inline are in ubuf.c (struct ubuf_info). There are no
+ * objects and no locks.
  */
 #ifndef EXS_COMPAT_H
 #define EXS_COMPAT_H
@@ -34,19 +34,14 @@
 
 #include <compat/probed.h>
 
-/* proto_ops.accept: exs_compat_accept() has the type that this kernel wants. */
-#ifdef EXS_HAVE_PROTO_ACCEPT_ARG
-int exs_compat_accept(struct socket *sock, struct socket *newsock,
-		      struct proto_accept_arg *arg);
-#else
+#ifndef EXS_HAVE_PROTO_ACCEPT_ARG
+/* The arguments of proto_ops.accept. */
 struct proto_accept_arg {
 	int flags;
 	int err;
 	int is_empty;
 	bool kern;
 };
-
-int exs_compat_accept(struct socket *sock, struct socket *newsock, int flags, bool kern);
 #endif
 
 static inline int exs_compat_call_accept(struct socket *sock, const struct proto_ops *ops,
@@ -68,10 +63,6 @@ static inline ssize_t copy_splice_read(struct file *file, loff_t *pos,
 	return generic_file_splice_read(file, pos, pipe, len, flags);
 }
 #endif
-
-/* The family's accept() (core/af_exs.c). */
-int exs_accept(struct socket *sock, struct socket *newsock,
-	       struct proto_accept_arg *arg);
 
 #ifndef EXS_HAVE_SOCKADDR_UNSIZED
 #define sockaddr_unsized sockaddr

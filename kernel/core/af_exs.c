@@ -14,29 +14,26 @@
  *	connected	xs->conn; moves data (conn.c, run.c, data.c, message.c)
  *	handed over	TCP's for good; the struct socket has another sock (fallback.c)
  *
- *	    UNCONNECTED ---bind---> BOUND <--shutdown-- LISTENING
- *	     |   ^  |                |  ^  ---listen-->
- *	     |   |  +--connect--+ +--+  |
- *	  accept |              v v     |
- *	     |   +--failed-- CONNECTING +
- *	     v                   |
- *	    CONNECTED <----------+        and from everywhere, close: CLOSED
- *			from UNCONNECTED, BOUND, CONNECTING, fallback: HANDED
+ *	UNCONNECTED ---bind-----> BOUND
+ *	UNCONNECTED ---connect--> CONNECTING
+ *	UNCONNECTED ---accept---> CONNECTED	the new socket
+ *	BOUND ---------listen---> LISTENING
+ *	BOUND ---------connect--> CONNECTING
+ *	LISTENING -----shutdown-> BOUND
+ *	CONNECTING ----success--> CONNECTED
+ *	CONNECTING ----failure--> BOUND, UNCONNECTED	as before connect
+ *	UNCONNECTED, BOUND, CONNECTING ---fallback--> HANDED
+ *	all of these ---close---> CLOSED
  *
- * exs_change_state() makes these moves and no others. A connection that ends
- * leaves its socket CONNECTED: unread data and the error are still there.
+ * exs_change_state() makes these moves and no others; tests/house compares them with its
+ * table. A connection that ends leaves its socket CONNECTED: unread data and the error are
+ * still there.
  *
  * Locks
  * =====
- *	xs->op_lock		bind, listen, start and end of connect, shutdown, close
- *	  lock_sock(listener)	state, attempt, addresses
- *	    lock_sock(xs->tcp)	and when it takes our place
- *	    lock_sock(child)	nested
- *	      listen->lock, xs->park_lock, conn->lock	spin locks, none of these in
- *							another
- *
- * Inside listen->lock lie the lock of the users' table and, in wake-ups, those of
- * struct sock; inside conn->lock that of the orphans.
+ * xs->op_lock serialises bind, listen, start and end of connect, shutdown and close.
+ * lock_sock guards state, attempt and addresses. The order of all locks is in
+ * Documentation/design.md.
  *
  * No rdma_* function is called under lock_sock: where the transport has to do
  * something that takes rdma_cm's locks (bind, listen, create, unbind), only
@@ -191,8 +188,8 @@ static int exs_accept_exs(struct exs_sock *xs, struct socket *newsock, int flags
 	return 0;
 }
 
-int exs_accept(struct socket *sock, struct socket *newsock,
-	       struct proto_accept_arg *arg)
+static int exs_accept(struct socket *sock, struct socket *newsock,
+		      struct proto_accept_arg *arg)
 {
 	struct exs_sock *xs = exs_of(sock);
 	int err;
@@ -210,6 +207,15 @@ int exs_accept(struct socket *sock, struct socket *newsock,
 	} while (err == -EXS_ETCP);
 	return err;
 }
+
+#ifndef EXS_HAVE_PROTO_ACCEPT_ARG
+static int exs_accept_flags(struct socket *sock, struct socket *newsock, int flags, bool kern)
+{
+	struct proto_accept_arg arg = { .flags = flags, .kern = kern };
+
+	return exs_accept(sock, newsock, &arg);
+}
+#endif
 
 /* shutdown(), or connect() to AF_UNSPEC, of an unconnected socket. */
 static int exs_disconnect(struct exs_sock *xs, struct socket *sock, int err)
@@ -269,7 +275,7 @@ static int exs_connect_call(struct socket *sock, struct sockaddr_unsized *uaddr,
 	if (err != -EXS_ETCP)
 		return err;
 	err = exs_tcp_ops(sock)->connect(sock, uaddr, len, flags);
-	/* TCP sees its second call. */
+	/* exs_fall_back_connect() has made TCP's first call, so this is its second. */
 	return err == -EALREADY && began ? -EINPROGRESS : err;
 }
 
@@ -456,7 +462,7 @@ static int exs_release(struct socket *sock)
 	conn = exs_sock_conn(xs);
 	if (conn)
 		exs_conn_orphan(conn, exs_release_linger(sk, conn));
-	/* With it sk_free() would have the sock destroyed by RCU, in a softirq. */
+	/* A sock that has this pointer is destroyed by RCU, in a softirq: ours must not be. */
 	if (rcu_access_pointer(sk->sk_reuseport_cb))
 		reuseport_detach_sock(sk);
 	lock_sock(sk);
@@ -816,7 +822,11 @@ const struct proto_ops exs_ops = {
 	.bind		= exs_bind,
 	.connect	= exs_connect_call,
 	.socketpair	= sock_no_socketpair,
-	.accept		= exs_compat_accept,
+#ifdef EXS_HAVE_PROTO_ACCEPT_ARG
+	.accept		= exs_accept,
+#else
+	.accept		= exs_accept_flags,
+#endif
 	.getname	= exs_getname,
 	.poll		= exs_poll,
 	.ioctl		= exs_ioctl,
@@ -850,9 +860,11 @@ bool exs_sock_enabled(struct net *net)
 	return false;
 }
 
+bool exs_ready;
+
 static int exs_create(struct net *net, struct socket *sock, int protocol, int kern)
 {
-	if (!exs_sock_enabled(net))
+	if (!READ_ONCE(exs_ready) || !exs_sock_enabled(net))
 		return -EAFNOSUPPORT;
 	if (sock->type != SOCK_STREAM && sock->type != SOCK_SEQPACKET)
 		return -ESOCKTNOSUPPORT;
@@ -873,7 +885,8 @@ int exs_family_init(void)
 	int err;
 
 	if (exs_family <= AF_UNSPEC || exs_family >= AF_MAX) {
-		pr_err("exs: family=%d: must be from 1 to %d\n", exs_family, AF_MAX - 1);
+		pr_err("exs: family=%d: choose one from 1 to %d with family=\n", exs_family,
+		       AF_MAX - 1);
 		return -EAFNOSUPPORT;
 	}
 	exs_net_family.family = exs_family;
@@ -882,7 +895,8 @@ int exs_family_init(void)
 		pr_err("exs: address family %d is taken: choose another with family=\n",
 		       exs_family);
 	else if (err)
-		pr_err("exs: cannot register address family %d: %d\n", exs_family, err);
+		pr_err("exs: cannot register address family %d: %d: choose another with family=\n",
+		       exs_family, err);
 	return err;
 }
 

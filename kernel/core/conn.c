@@ -10,6 +10,7 @@
 #include "call.h"
 #include "conn.h"
 #include "core.h"
+#include "limits.h"
 #include "message.h"
 #include "run.h"
 #include "sock.h"
@@ -23,25 +24,32 @@
 /* Receives that are cancelled before the lock is released for others. */
 #define EXS_CANCEL_BATCH	256
 
-struct workqueue_struct *exs_run_wq;
+struct workqueue_struct *exs_run_wq, *exs_memory_wq;
 static struct kmem_cache *exs_conn_cache;
+
+static void exs_conn_free_queues(void)
+{
+	if (exs_run_wq)
+		destroy_workqueue(exs_run_wq);
+	if (exs_memory_wq)
+		destroy_workqueue(exs_memory_wq);
+}
 
 int exs_conn_init(void)
 {
-	exs_conn_cache = KMEM_CACHE(exs_conn, SLAB_ACCOUNT);
-	if (!exs_conn_cache)
-		return -ENOMEM;
 	exs_run_wq = alloc_workqueue("exs_run", WQ_UNBOUND, 0);
-	if (!exs_run_wq) {
-		kmem_cache_destroy(exs_conn_cache);
-		return -ENOMEM;
-	}
-	return 0;
+	exs_memory_wq = alloc_workqueue("exs_memory", WQ_UNBOUND, WQ_MAX_ACTIVE);
+	exs_conn_cache = KMEM_CACHE(exs_conn, SLAB_ACCOUNT);
+	if (exs_run_wq && exs_memory_wq && exs_conn_cache)
+		return 0;
+	kmem_cache_destroy(exs_conn_cache);
+	exs_conn_free_queues();
+	return -ENOMEM;
 }
 
 void exs_conn_exit(void)
 {
-	destroy_workqueue(exs_run_wq);
+	exs_conn_free_queues();
 	kmem_cache_destroy(exs_conn_cache);
 }
 
@@ -103,6 +111,7 @@ struct exs_conn *exs_conn_alloc(const struct exs_sock *xs, struct mem_cgroup *me
 	init_waitqueue_head(&conn->wait);
 	init_waitqueue_head(&conn->attendants);
 	INIT_WORK(&conn->run_work, exs_conn_run_work);
+	exs_conn_memory_init(conn);
 	INIT_DELAYED_WORK(&conn->linger_work, exs_conn_linger_work);
 	INIT_DELAYED_WORK(&conn->revoke_work, exs_conn_revoke_work);
 	hrtimer_setup(&conn->alarm, exs_conn_alarm, CLOCK_MONOTONIC, HRTIMER_MODE_ABS_SOFT);
@@ -116,6 +125,7 @@ static void exs_orphan_gone(struct exs_conn *conn)
 	list_del(&conn->orphans);
 	exs_orphan_count--;
 	conn->xn->orphans--;
+	exs_user_shares(conn->user)->orphans--;
 	spin_unlock(&exs_orphans_lock);
 	exs_live(conn->xn, orphans, -1);
 }
@@ -131,7 +141,7 @@ void exs_conn_release(struct kref *ref)
 	kfree(conn->eager_mem);
 	exs_conn_free_ring(conn);
 	if (conn->recv_pages)
-		exs_limit_uncharge(EXS_LIMIT_PAGES, conn->recv_pages, conn->user);
+		exs_peer_pages_uncharge(conn, conn->recv_pages);
 	if (conn->orphan)
 		exs_orphan_gone(conn);
 	if (conn->user)
@@ -330,49 +340,50 @@ void exs_conn_lost(struct exs_conn *conn, int err)
 void exs_conn_unuse(struct exs_conn *conn)
 {
 	lockdep_assert_held(&conn->lock);
-	/* exs_conn_drained() waits for this, after the connection is lost. */
-	if (!--conn->users && conn->state != EXS_CONN_UP)
-		wake_up_all(&conn->wait);
+	if (!--conn->users && !conn->drained)
+		exs_conn_go_on(conn);
 }
 
-static bool exs_conn_unused(struct exs_conn *conn)
+void exs_conn_go_on(struct exs_conn *conn)
 {
-	bool unused;
-
-	spin_lock(&conn->lock);
-	unused = !conn->users;
-	spin_unlock(&conn->lock);
-	return unused;
+	lockdep_assert_held(&conn->lock);
+	if (!conn->awaited)
+		return;
+	conn->awaited = false;
+	conn->ep->ops->go_on(conn->ep);
 }
 
-static bool exs_conn_is_dead(struct exs_conn *conn)
+/* Users and runner leave without waiting for user space, but may be stopped there. */
+static bool exs_conn_is_over(struct exs_conn *conn)
 {
-	bool dead;
-
-	spin_lock(&conn->lock);
-	dead = conn->state == EXS_CONN_DEAD && !conn->running;
-	spin_unlock(&conn->lock);
-	return dead;
-}
-
-void exs_conn_drained(struct exs_conn *conn)
-{
-	exs_conn_lost(conn, ENETDOWN);
-	/* Neither waits for user space: see exs_conn_submit(). */
-	wait_event(conn->wait, exs_conn_unused(conn));
-	spin_lock(&conn->lock);
+	lockdep_assert_held(&conn->lock);
+	if (conn->users)
+		return false;
 	conn->drained = true;
-	spin_unlock(&conn->lock);
-	exs_conn_run(conn);
-	wait_event(conn->wait, exs_conn_is_dead(conn));
+	exs_conn_run_locked(conn);
+	return conn->state == EXS_CONN_DEAD && !conn->running;
+}
+
+bool exs_conn_drained(struct exs_conn *conn)
+{
+	bool over;
+
+	exs_conn_lost(conn, ENETDOWN);
 	spin_lock(&conn->lock);
-	conn->ep = NULL;
+	over = exs_conn_is_over(conn);
+	conn->awaited = !over;
+	if (over)
+		conn->ep = NULL;
 	spin_unlock(&conn->lock);
+	if (!over)
+		return false;
+	exs_conn_memory_leave(conn);
 	if (cancel_delayed_work_sync(&conn->linger_work))
 		exs_conn_put(conn);
 	if (cancel_delayed_work_sync(&conn->revoke_work))
 		exs_conn_put(conn);
 	hrtimer_cancel(&conn->alarm);	/* nothing sets it any more */
+	return true;
 }
 
 void exs_conn_tell_closers(struct exs_conn *conn, struct list_head *closers)
@@ -415,9 +426,7 @@ int exs_conn_flush(struct exs_conn *conn, long timeout)
 	return err;
 }
 
-/* End all receives, because no reader is left. conn->lock may be dropped meanwhile. */
-static void exs_conn_cancel_receives(struct exs_conn *conn)
-	__must_hold(&conn->lock)
+void exs_conn_cancel_receives(struct exs_conn *conn)
 {
 	struct exs_xfer *x;
 
@@ -455,15 +464,17 @@ static bool exs_conn_unread(const struct exs_conn *conn)
 }
 
 /*
- * The initial namespace's cap is for the whole machine. Any other namespace leaves as many
- * places free as it uses, so no namespace can take all of them.
+ * The initial namespace's cap is for the whole machine. A user, and any other namespace,
+ * leaves as many places free as it uses, so none can take all of them.
  */
-static bool exs_orphan_fits(const struct exs_net *xn)
+static bool exs_orphan_fits(const struct exs_conn *conn)
 {
 	int left = exs_sysctl(exs_net(&init_net), max_orphans) - exs_orphan_count;
+	const struct exs_net *xn = conn->xn;
 
 	lockdep_assert_held(&exs_orphans_lock);
-	if (left <= 0 || xn->orphans >= exs_sysctl(xn, max_orphans))
+	if (xn->orphans >= exs_sysctl(xn, max_orphans) || !conn->user ||
+	    exs_user_shares(conn->user)->orphans >= left)
 		return false;
 	return net_eq(xn->net, &init_net) || xn->orphans < left;
 }
@@ -471,10 +482,11 @@ static bool exs_orphan_fits(const struct exs_net *xn)
 static bool exs_conn_adopt(struct exs_conn *conn)
 {
 	spin_lock(&exs_orphans_lock);
-	conn->orphan = exs_orphan_fits(conn->xn);
+	conn->orphan = exs_orphan_fits(conn);
 	if (conn->orphan) {
 		exs_orphan_count++;
 		conn->xn->orphans++;
+		exs_user_shares(conn->user)->orphans++;
 		list_add_tail(&conn->orphans, &exs_orphans);
 	}
 	spin_unlock(&exs_orphans_lock);
@@ -620,7 +632,7 @@ static bool exs_xfer_is_direct(const struct exs_conn *conn, const struct exs_xfe
 static bool exs_xfer_needs_map(const struct exs_conn *conn, const struct exs_xfer *x)
 {
 	if (!x->is_recv)
-		return !x->snd.gate && x->snd.len > conn->ep->max_copy;
+		return !x->snd.gate && iov_iter_count(&x->iter) > conn->ep->max_copy;
 	return conn->socktype == EXS_WIRE_SEQPACKET || exs_xfer_is_direct(conn, x);
 }
 
@@ -673,6 +685,7 @@ static void exs_conn_queue(struct exs_conn *conn, struct exs_xfer *x)
 		exs_message_hold(conn, x);
 		return;
 	}
+	conn->late_recv |= x->is_recv && conn->read_shut;
 	list_add_tail(&x->link, x->gate ? &x->gate->link : &conn->xfers);
 	if (x->gate)
 		exs_engine_send_before(&conn->engine, &x->snd, &x->gate->snd);

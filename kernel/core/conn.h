@@ -5,7 +5,7 @@
  *
  *   core (calls of the program)        async (operations)
  *        \                              /
- *         exs_conn_submit(), exs_conn_read(), ...
+ *         exs_conn_submit(), exs_conn_recvmsg(), ...
  *                      |
  *                  exs_conn  --- engine (proto/: decides)
  *                      |
@@ -16,9 +16,8 @@
  * One thread at a time runs a connection; the others set a flag and leave. So events stay
  * in order, and no lock is held while many bytes are copied.
  *
- * Everything runs in process context. Locks: the endpoint's CQ mutex >
- * conn->lock. A queue's lock is never taken under conn->lock, nor conn->lock in
- * interrupts.
+ * Everything runs in process context: conn->lock is never taken in interrupts. The order of
+ * locks is in Documentation/design.md.
  *
  * Life: created by connect() or by a connection request; the socket and the
  * endpoint hold a reference each. At its end, the endpoint's teardown work
@@ -41,6 +40,7 @@
 
 #include "../proto/engine.h"
 #include "options.h"
+#include "turns.h"
 
 struct exs_call;
 struct exs_conn;
@@ -189,10 +189,12 @@ struct exs_conn {
 	int budget;			/* left for this runner             */
 	bool engine_up;			/* the engine was started            */
 	bool drained;			/* the queue pair is gone           */
+	bool awaited;			/* exs_conn_drained() is to be called again */
 	bool all_ended;			/* all transfers ended after that   */
 	bool fin_delivered;		/* according to the transport        */
 	bool orphan;
 	bool read_shut;			/* shutdown(SHUT_RD)                  */
+	bool late_recv;			/* a receive was queued after that    */
 	bool ring_made;			/* its size is fixed: see exs_run_ring() */
 	u64 ring_after;			/* when to retry, as ktime_get_ns() */
 	u64 credits_after;		/* the same for more credits            */
@@ -231,13 +233,18 @@ struct exs_conn {
 	u32 unsent;			/* bytes of these sends               */
 	bool revoking;			/* revoke_work is queued, or has expired */
 	u64 revokes;			/* REVOKEs sent by then, the position  */
-	u32 revoke_rp;			/* of the peer's data then, how often  */
-	u32 revoke_moves;		/* that moved since, and when          */
-	unsigned long revoke_by;	/* the answer is due, in jiffies       */
+	u32 revoke_rp;			/* of the peer's data then, when that  */
+	unsigned long revoke_at;	/* first was, the bytes received then, */
+	u64 revoke_bytes;		/* and when the answer is due: jiffies */
+	unsigned long revoke_by;
 	struct exs_engine_stats reported;	/* already reported              */
 	wait_queue_head_t wait;		/* readers, writers, linger             */
 	wait_queue_head_t attendants;	/* its own lock: see exs_conn_attend()  */
 	struct work_struct run_work;
+	struct work_struct memory_work;	/* see exs_run_may_allocate()         */
+	struct exs_turn memory_turn;
+	bool memory_wanted;		/* this work is to run                  */
+	bool allocating;		/* it runs                              */
 	struct delayed_work linger_work;
 	struct delayed_work revoke_work;
 	struct hrtimer alarm;		/* exs_engine_alarm()                 */
@@ -298,6 +305,8 @@ struct exs_ep {
  *	context, sleeps, no lock held. Return: their number.
  * @drain: process completions, a bounded number. An event reports the rest, or the next
  *	completion. As above.
+ * @go_on: what exs_conn_drained() has to wait for is over: it is to be called again.
+ *	conn->lock held, does not sleep.
  * @close: start the teardown; any process context, conn->lock not held, does not wait.
  *	(RDMA has only one way to disconnect: core has told the peer what it means.) The
  *	teardown work calls exs_conn_drained() afterwards. May be called twice.
@@ -316,6 +325,7 @@ struct exs_ep_ops {
 	void (*wrote)(struct exs_ep *ep, struct exs_xfer *x, u64 off, u64 len);
 	int (*poll)(struct exs_ep *ep);
 	int (*drain)(struct exs_ep *ep);
+	void (*go_on)(struct exs_ep *ep);
 	void (*close)(struct exs_ep *ep);
 };
 
@@ -513,10 +523,17 @@ void exs_conn_fin_delivered(struct exs_conn *conn);
 /* The keys of a receive are invalid. [locked] */
 void exs_conn_invalidated(struct exs_conn *conn, struct exs_xfer *x);
 
-/* The queue pair is drained: nothing can access memory any more. Ends all transfers. Not
- * locked. The endpoint may drop its reference afterwards.
+/**
+ * exs_conn_drained() - nothing can access memory any more: end all transfers
+ * @conn: whose queue pair is drained; not locked
+ *
+ * It does not wait for other threads that are busy with the connection, as they may not run
+ * for long (a throttled cgroup), and all users share the workers that call it.
+ *
+ * Return: whether all is over, and the endpoint may drop its reference; otherwise
+ * exs_ep_ops.go_on() will tell when to call again.
  */
-void exs_conn_drained(struct exs_conn *conn);
+bool exs_conn_drained(struct exs_conn *conn);
 
 static inline struct exs_xfer *exs_snd_xfer(struct exs_snd *snd)
 {

@@ -14,6 +14,7 @@
  *			how a socket gets its connection
  *   conn.h, conn.c	a connection's life
  *   run.h, run.c	what moves its data
+ *   memory.c		the work that allocates for it
  *   call.h		an operation on its way through the socket layer
  *   data.c		sendmsg() and recvmsg()
  *   message.h, message.c
@@ -26,7 +27,8 @@
  *   fallback.h, fallback.c, peers.c
  *			fallback to TCP
  *   spin.c		EXS_SO_BUSY_POLL
- *   limits.h, limits.c	caps and turns of users
+ *   limits.h, turns.h, limits.c
+ *			caps and turns of users
  *   net.h, net.c, sysctl.c, stats.h, stats.c, live.h, counted.h
  *			a network namespace: settings and counters
  */
@@ -47,6 +49,8 @@ struct tcp_info;
 extern struct workqueue_struct *exs_sock_wq, *exs_attempt_wq;
 
 /* af_exs.c */
+/* Set when the module can no longer fail to load: then sockets may be created. */
+extern bool exs_ready;
 int exs_family_init(void);
 void exs_family_exit(void);
 

@@ -216,6 +216,50 @@ static int exs_send_in_place(struct exs_conn *conn, struct msghdr *msg, u32 len)
 	return 0;
 }
 
+/*
+ * As TCP does, a short send that has to wait takes the bytes of those behind it: all of them
+ * cost one credit. Return: whether @x has given its bytes away.
+ */
+static bool exs_send_gather(struct exs_conn *conn, struct exs_xfer *x, u32 len)
+	__must_hold(&conn->lock)
+{
+	struct exs_snd *last = exs_engine_last_snd(&conn->engine);
+	struct exs_xfer *to;
+
+	lockdep_assert_held(&conn->lock);
+	if (!last || exs_conn_send_error(conn))
+		return false;
+	to = exs_snd_xfer(last);
+	if (to->done != exs_copied_done || !exs_kbuf_has_room(to, len)) {
+		exs_kbuf_make_room(x);
+		return false;
+	}
+	exs_conn_writes(conn, to, last->len, len);
+	exs_kbuf_append(to, x);
+	exs_conn_wrote(conn, to, last->len - len, len);
+	conn->sndbuf_used -= exs_send_cost(len);
+	conn->wake |= EPOLLOUT;
+	return true;
+}
+
+/* Whether the bytes of @x, which are charged, go with those of a send before it. */
+static bool exs_send_gathered(struct exs_conn *conn, struct exs_xfer *x, u32 len)
+{
+	bool gathered;
+
+	if (conn->socktype == EXS_WIRE_SEQPACKET || len >= EXS_GATHER_MAX)
+		return false;
+	spin_lock(&conn->lock);
+	gathered = exs_send_gather(conn, x, len);
+	spin_unlock(&conn->lock);
+	if (!gathered)
+		return false;
+	exs_count(conn->xn, gathered_sends, 1);
+	exs_conn_run(conn);
+	exs_kbuf_free(x);
+	return true;
+}
+
 static int exs_send_copy(struct exs_conn *conn, struct msghdr *msg, u32 len)
 {
 	struct exs_xfer *x = exs_kbuf_alloc(conn, len, GFP_KERNEL_ACCOUNT);
@@ -227,7 +271,9 @@ static int exs_send_copy(struct exs_conn *conn, struct msghdr *msg, u32 len)
 	err = exs_kbuf_fill(x, &msg->msg_iter);
 	if (err)
 		goto out_free;
-	exs_kbuf_iter(x, ITER_SOURCE, &x->iter, len);
+	if (exs_send_gathered(conn, x, len))
+		return 0;
+	exs_kbuf_iter(x, ITER_SOURCE, &x->iter, SIZE_MAX);
 	x->snd.len = len;
 	x->done = exs_copied_done;
 	err = exs_conn_submit(conn, x);
@@ -455,8 +501,8 @@ static u32 exs_read_peek(const struct exs_read *r, u32 *off)
 }
 
 /*
- * The call cannot get more bytes than there are: a look leaves them in the ring. conn->lock
- * held.
+ * Whether no more bytes can come for this call. For MSG_PEEK: its place does not end, as the
+ * bytes stay in the ring, so the end of the stream is looked for here. conn->lock held.
  */
 static bool exs_read_over(const struct exs_read *r)
 {

@@ -84,7 +84,7 @@ static void exs_tcp_options(const struct exs_sock *xs, struct sock *to)
 	exs_tcp_give(xs, to);
 }
 
-/* Where it may be reached, and reaches others. */
+/* SO_BINDTODEVICE and IPV6_V6ONLY: which interfaces and addresses it uses. */
 static void exs_tcp_place(const struct exs_sock *xs, struct sock *to)
 {
 	lock_sock(to);
@@ -96,7 +96,7 @@ static void exs_tcp_place(const struct exs_sock *xs, struct sock *to)
 	release_sock(to);
 }
 
-/* As the program wants it now, before it connects or listens. */
+/* Before it connects or listens: it gets all that the program has set until now. */
 static void exs_tcp_settings(const struct exs_sock *xs)
 {
 	lockdep_assert_held(&xs->op_lock);
@@ -179,7 +179,7 @@ static void exs_tcp_graft(struct sock *sk, struct socket *sock)
 	write_lock_bh(&sk->sk_callback_lock);
 	rcu_assign_pointer(sk->sk_wq, &sock->wq);
 	sk_set_socket(sk, sock);
-	/* That of socket(2), whoever has called bind(2) or connect(2). */
+	/* The user who called socket(2), as with TCP, not the one who called bind(2). */
 	WRITE_ONCE(sk->sk_uid, SOCK_INODE(sock)->i_uid);
 	security_sock_graft(sk, sock);
 	/* The wait queue shows whether SIGIO is wanted. */
@@ -366,6 +366,15 @@ static void exs_tcp_connects_now(struct sock *sk)
 	release_sock(sk);
 }
 
+/*
+ * Whether @xs has waited for its peer as everybody would: not for less time, nor on a path of
+ * its own.
+ */
+static bool exs_waited_as_usual(const struct exs_sock *xs)
+{
+	return !exs_user_timeout(xs) && !READ_ONCE(xs->sk.sk_bound_dev_if);
+}
+
 int exs_fall_back_connect(struct exs_sock *xs, int why)
 {
 	struct exs_net *xn = exs_net(sock_net(&xs->sk));
@@ -375,7 +384,7 @@ int exs_fall_back_connect(struct exs_sock *xs, int why)
 	int err;
 
 	lockdep_assert_held(&xs->op_lock);
-	if (why == EXS_FELL_BACK_NO_ANSWER)
+	if (why == EXS_FELL_BACK_NO_ANSWER && exs_waited_as_usual(xs))
 		exs_peer_silent(xn, &xs->peer);
 	/* Some may have been set during the EXS attempt. */
 	exs_tcp_settings(xs);

@@ -242,13 +242,14 @@ int exs_inet_init(void)
 	if (!exs_protocol)
 		return 0;
 	if (exs_protocol < EXS_PROTOCOL_MIN || exs_protocol > EXS_PROTOCOL_MAX) {
-		pr_err("exs: protocol=%d: must be 0 or from %d to %d\n", exs_protocol,
-		       EXS_PROTOCOL_MIN, EXS_PROTOCOL_MAX);
+		pr_err("exs: protocol=%d: choose one from %d to %d with protocol=, or 0 for none\n",
+		       exs_protocol, EXS_PROTOCOL_MIN, EXS_PROTOCOL_MAX);
 		return -EPROTONOSUPPORT;
 	}
 	err = exs_inet6_register();
 	if (err) {
-		pr_err("exs: cannot register protocol %d: %d\n", exs_protocol, err);
+		pr_err("exs: cannot register protocol %d: %d: choose another with protocol=, or 0 for none\n",
+		       exs_protocol, err);
 		return err;
 	}
 	exs_inet_protosw.protocol = exs_protocol;
@@ -271,7 +272,7 @@ int exs_inet_sock_init(struct sock *sk)
 
 	xs->inet_destruct = sk->sk_destruct;
 	exs_sock_setup(sk, sk->sk_type);
-	/* What TCP's say until they are set; neither bounds anything here. */
+	/* The values that a TCP socket reports at first. They limit nothing here. */
 	sk->sk_sndbuf = READ_ONCE(sock_net(sk)->ipv4.sysctl_tcp_wmem[1]);
 	sk->sk_rcvbuf = READ_ONCE(sock_net(sk)->ipv4.sysctl_tcp_rmem[1]);
 	/*
@@ -282,7 +283,8 @@ int exs_inet_sock_init(struct sock *sk)
 	if (sk->sk_family == AF_INET6)
 		set_bit(EXS_SK_V6, &xs->flags);
 	exs_sock_flags(sk->sk_socket);
-	return 0;
+	/* Not before: the caller destroys it as any other. */
+	return READ_ONCE(exs_ready) ? 0 : -EPROTONOSUPPORT;
 }
 
 /* sk_common_release() always calls it; we have no table of sockets. */

@@ -4,6 +4,7 @@
  * that a plain recv() fetches.
  */
 #include <linux/bvec.h>
+#include <linux/highmem.h>
 #include <linux/mm.h>
 #include <linux/slab.h>
 
@@ -70,6 +71,27 @@ void exs_kbuf_iter(struct exs_xfer *x, unsigned int direction, struct iov_iter *
 	struct exs_kbuf *b = exs_kbuf(x);
 
 	iov_iter_bvec(iter, direction, b->bvec, b->npages, min(len, b->len));
+}
+
+void exs_kbuf_make_room(struct exs_xfer *x)
+{
+	struct exs_kbuf *b = exs_kbuf(x);
+
+	b->bvec[0].bv_len = EXS_GATHER_MAX;
+	b->len = EXS_GATHER_MAX;
+}
+
+bool exs_kbuf_has_room(const struct exs_xfer *x, u32 len)
+{
+	return len <= container_of(x, struct exs_kbuf, x)->len - x->snd.len;
+}
+
+void exs_kbuf_append(struct exs_xfer *x, struct exs_xfer *from)
+{
+	struct exs_kbuf *b = exs_kbuf(x), *more = exs_kbuf(from);
+
+	memcpy_page(b->bvec[0].bv_page, x->snd.len, more->bvec[0].bv_page, 0, more->len);
+	x->snd.len += more->len;
 }
 
 int exs_kbuf_fill(struct exs_xfer *x, struct iov_iter *from)

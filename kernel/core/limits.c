@@ -26,10 +26,10 @@
 #include "stats.h"
 
 /**
- * struct exs_user_key - whom a user stands for
- * @ns: where @uid is that
- * @uid: INVALID_UID: all of @ns
- * @unbounded: with CAP_SYS_RESOURCE
+ * struct exs_user_key - identifies a user
+ * @ns: the user namespace of @uid
+ * @uid: INVALID_UID: all of @ns is one user
+ * @unbounded: the tasks have CAP_SYS_RESOURCE: counted, but not limited
  */
 struct exs_user_key {
 	struct user_namespace *ns;
@@ -50,13 +50,14 @@ struct exs_turns {
 };
 
 /**
- * struct exs_user - who is charged
+ * struct exs_user - a user and what is charged to it
  * @node: in the table
- * @key: its identity; a reference on its namespace
- * @parent: charged with the same, or NULL; a reference
+ * @key: identifies it; a reference on its namespace
+ * @parent: the user that is charged, too, whenever this one is; or NULL; a reference
  * @refs: references
- * @used: by enum exs_limit
- * @turns: by enum exs_pool; used only of the topmost user
+ * @used: what is charged now, by enum exs_limit
+ * @shares: see exs_user_shares()
+ * @turns: by enum exs_pool; only those of a user without @parent are used
  */
 struct exs_user {
 	struct hlist_node node;
@@ -64,6 +65,7 @@ struct exs_user {
 	struct exs_user *parent;
 	refcount_t refs;
 	atomic_long_t used[EXS_LIMIT_MAX];
+	struct exs_shares shares;
 	struct exs_turns turns[EXS_POOL_MAX];
 };
 
@@ -95,7 +97,7 @@ static bool exs_user_is(const struct exs_user *user, const struct exs_user_key *
 	       __kuid_val(user->key.uid) == __kuid_val(key->uid);
 }
 
-/* Whoever has namespaces can have many users of one uid. */
+/* By namespace, too: one uid may be in many of them. */
 static u32 exs_user_hash(const struct exs_user_key *key)
 {
 	return __kuid_val(key->uid) ^ hash_ptr(key->ns, 32);
@@ -240,6 +242,11 @@ static struct exs_user *exs_user_top(struct exs_user *user)
 	while (user->parent)
 		user = user->parent;
 	return user;
+}
+
+struct exs_shares *exs_user_shares(struct exs_user *user)
+{
+	return &exs_user_top(user)->shares;
 }
 
 static int exs_limit_refuse(const struct exs_net *xn, enum exs_limit what,

@@ -14,7 +14,20 @@ struct exs_user *exs_user_get_current(void);
 bool exs_limit_reached(const struct exs_net *xn, enum exs_limit what,
 		       const struct exs_user *user);
 
-/* sysctl net.exs.max_user_workers */
-extern int exs_sysctl_max_user_workers;
+/**
+ * struct exs_shares - what a user has of what all users share
+ * @orphans: orphans; the lock of the orphans
+ * @peer_pages: see exs_peer_pages_charge(); its lock
+ */
+struct exs_shares {
+	int orphans;
+	long peer_pages;
+};
+
+/* Those of the topmost user above @user. */
+struct exs_shares *exs_user_shares(struct exs_user *user);
+
+/* sysctl net.exs.max_user_workers, max_peer_pages */
+extern int exs_sysctl_max_user_workers, exs_sysctl_max_peer_pages;
 
 #endif

@@ -362,7 +362,7 @@ static struct sock *exs_child_alloc(struct sock *sk, struct exs_waiting *w)
 	release_sock(child);
 	exs_conn_graft(conn, child);
 	exs_sock_publish_error(xs);
-	/* Whether there is something to do may depend on the socket: SO_KEEPALIVE. */
+	/* The connection has got a socket, whose SO_KEEPALIVE may have to take effect. */
 	exs_conn_run(conn);
 	kfree(w);
 	return child;

@@ -43,7 +43,7 @@ struct exs_kept {
 static void exs_kept_free(struct exs_kept *kept)
 {
 	if (kept->x) {
-		exs_limit_uncharge(EXS_LIMIT_PAGES, kept->pages, kept->x->conn->user);
+		exs_peer_pages_uncharge(kept->x->conn, kept->pages);
 		exs_kbuf_free(kept->x);
 	}
 	kfree(kept);
@@ -70,7 +70,10 @@ static struct exs_kept *exs_kept_alloc(u32 len, gfp_t gfp)
 	return kept;
 }
 
-/* What was provided may not have been needed, as a receive came, and be too short for this one. */
+/*
+ * There may be spare memory of an earlier message, which a receive took after all. It may be too
+ * short for this one.
+ */
 bool exs_message_reserve(struct exs_conn *conn, u32 len)
 {
 	lockdep_assert_held(&conn->lock);
@@ -187,7 +190,10 @@ static struct exs_kept *exs_message_unclaimed(const struct exs_conn *conn)
 	return NULL;
 }
 
-/* A thread is about to copy it: until exs_message_consume(), or _looked_at(). */
+/*
+ * A thread is about to copy @kept, until exs_message_consume(), or, if it only looks,
+ * exs_message_looked_at().
+ */
 static void exs_message_claim(struct exs_conn *conn, struct exs_kept *kept, bool look)
 {
 	lockdep_assert_held(&conn->lock);
@@ -356,7 +362,7 @@ static struct exs_kept *exs_pull_alloc(struct exs_conn *conn, u32 len)
 	if (!kept)
 		return ERR_PTR(err);
 	kept->pages = PFN_UP(len);
-	err = exs_limit_charge_user(conn->xn, EXS_LIMIT_PAGES, kept->pages, conn->user);
+	err = exs_peer_pages_charge(conn, kept->pages);
 	if (err)
 		goto free;
 	err = -ENOMEM;
@@ -372,7 +378,7 @@ static struct exs_kept *exs_pull_alloc(struct exs_conn *conn, u32 len)
 	return kept;
 
 uncharge:
-	exs_limit_uncharge(EXS_LIMIT_PAGES, kept->pages, conn->user);
+	exs_peer_pages_uncharge(conn, kept->pages);
 free:
 	kfree(kept);
 	return ERR_PTR(err);
@@ -469,7 +475,7 @@ void exs_message_fetch(struct exs_conn *conn)
 	int err;
 
 	lockdep_assert_held(&conn->lock);
-	if (!wanted || !exs_message_fetchable(conn))
+	if (!wanted || !exs_message_fetchable(conn) || !exs_run_may_allocate(conn))
 		return;
 	conn->pull_wanted = false;
 	conn->fetching = true;
@@ -496,9 +502,9 @@ static size_t exs_message_size(const struct exs_conn *conn, size_t len)
 }
 
 /*
- * Whether @len bytes are enough to fetch a message into: those of a receive, which cuts it,
- * but a look must leave it whole. So it waits until the receives before it have ended, and
- * the message's length is known.
+ * Whether the next message can be fetched now. A receive may cut a message to the length of
+ * its buffer. A look must not, so it waits until the message's length is known: until the
+ * receives before it have ended.
  */
 static bool exs_message_fits(const struct exs_conn *conn, bool peek, long timeo)
 {

@@ -94,9 +94,11 @@ static inline void exs_net_put(struct exs_net *xn)
 
 /* peers.c: any context but interrupts. */
 void exs_peers_init(struct exs_net *xn);
-/* Is it known not to answer? It did not answer. It is there. */
+/* Whether the peer did not answer within the last net.exs.fallback_memory milliseconds. */
 bool exs_peer_is_silent(struct exs_net *xn, const struct sockaddr_storage *addr);
+/* It did not answer: remember that. */
 void exs_peer_silent(struct exs_net *xn, const struct sockaddr_storage *addr);
+/* It answered, or connected: forget that. */
 void exs_peer_heard(struct exs_net *xn, const struct sockaddr_storage *addr);
 
 #define exs_sysctl(xn, name) READ_ONCE((xn)->sysctl.name)

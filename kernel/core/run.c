@@ -7,6 +7,8 @@
  * or the caller's completion runs.
  */
 #include <linux/kernel.h>
+#include <linux/math64.h>
+#include <linux/sizes.h>
 #include <linux/vmalloc.h>
 
 #include "conn.h"
@@ -133,7 +135,7 @@ void exs_conn_free_ring(struct exs_conn *conn)
 		exs_live(conn->xn, rings, -1);
 	}
 	if (conn->ring_pages)
-		exs_limit_uncharge(EXS_LIMIT_PAGES, conn->ring_pages, conn->user);
+		exs_peer_pages_uncharge(conn, conn->ring_pages);
 	conn->ring_mem = NULL;
 	conn->ring_pages = 0;
 }
@@ -147,7 +149,7 @@ static int exs_ring_alloc(struct exs_conn *conn, u32 size)
 	if (conn->ring_mem)
 		return 0;
 	if (!conn->ring_pages) {
-		err = exs_limit_charge_user(conn->xn, EXS_LIMIT_PAGES, PFN_UP(size), conn->user);
+		err = exs_peer_pages_charge(conn, PFN_UP(size));
 		if (err)
 			return err;
 		conn->ring_pages = PFN_UP(size);
@@ -209,7 +211,8 @@ static void exs_run_ring(struct exs_conn *conn)
 
 	lockdep_assert_held(&conn->lock);
 	if (!conn->engine.ring_wanted || conn->state != EXS_CONN_UP ||
-	    (conn->ring_after && ktime_get_ns() < conn->ring_after))
+	    (conn->ring_after && ktime_get_ns() < conn->ring_after) ||
+	    !exs_run_may_allocate(conn))
 		return;
 	size = exs_ring_size(conn);
 	if (!size)
@@ -233,13 +236,13 @@ static u32 exs_credits_make(struct exs_conn *conn, u32 have, u32 want)
 	struct mem_cgroup *old;
 	int err;
 
-	if (exs_limit_charge_user(conn->xn, EXS_LIMIT_PAGES, pages, conn->user))
+	if (exs_peer_pages_charge(conn, pages))
 		return have;
 	old = set_active_memcg(conn->memcg);
 	err = conn->ep->ops->add_recvs(conn->ep, want - have);
 	set_active_memcg(old);
 	if (err == -ENOMEM) {
-		exs_limit_uncharge(EXS_LIMIT_PAGES, pages, conn->user);
+		exs_peer_pages_uncharge(conn, pages);
 		return have;
 	}
 	/* One reference on the user is enough: all are uncharged together. */
@@ -269,6 +272,10 @@ static void exs_run_credits(struct exs_conn *conn)
 	want = min(want, conn->ep->max_credits);
 	if (want <= have)
 		return;
+	if (!exs_run_may_allocate(conn)) {
+		e->credits_wanted = true;
+		return;
+	}
 	conn->users++;
 	spin_unlock(&conn->lock);
 	want = exs_credits_make(conn, have, want);
@@ -354,6 +361,17 @@ static void exs_run_copies(struct exs_conn *conn)
 		if (exs_engine_eof(&conn->engine))
 			conn->wake |= EPOLLIN;
 	}
+}
+
+/* A receive after shutdown(SHUT_RD) has what is there, and does not wait for more. */
+static void exs_run_late_receives(struct exs_conn *conn)
+	__must_hold(&conn->lock)
+{
+	lockdep_assert_held(&conn->lock);
+	if (!conn->late_recv || exs_engine_readable(&conn->engine))
+		return;
+	conn->late_recv = false;
+	exs_conn_cancel_receives(conn);
 }
 
 static long exs_rcv_result(const struct exs_conn *conn, const struct exs_rcv *rcv)
@@ -621,23 +639,39 @@ static void exs_run_wake(struct exs_conn *conn)
 }
 
 /*
- * Data that the peer had posted when it read the REVOKE may delay its answer; what comes more
- * often than this does not.
+ * The peer answers a REVOKE after the data that it had posted before. So arriving data extend
+ * the time for the answer, if so many bytes come in a second.
  */
-#define EXS_REVOKE_MOVES	32
+#define EXS_REVOKE_RATE		SZ_1M
 
-/* Whether the time for the answer begins anew. */
-static bool exs_run_revoke_anew(struct exs_conn *conn)
+/* Whether the time for the answer begins anew. @patience: its length. */
+static bool exs_run_revoke_anew(struct exs_conn *conn, unsigned long patience)
 {
 	const struct exs_engine *e = &conn->engine;
+	u64 bytes = e->stats.received_bytes;
 
-	if (!conn->revoking || conn->revokes != e->stats.revokes)
-		conn->revoke_moves = 0;
-	else if (conn->revoke_rp == e->rp || conn->revoke_moves++ >= EXS_REVOKE_MOVES)
+	if (!conn->revoking || conn->revokes != e->stats.revokes) {
+		conn->revoke_at = jiffies;
+		conn->revoke_bytes = bytes;
+	} else if (conn->revoke_rp == e->rp ||
+		   time_after(jiffies, conn->revoke_at + patience + (unsigned long)
+			      div_u64((bytes - conn->revoke_bytes) * HZ, EXS_REVOKE_RATE))) {
 		return false;
+	}
 	conn->revokes = e->stats.revokes;
 	conn->revoke_rp = e->rp;
 	return true;
+}
+
+static void exs_run_await_answer(struct exs_conn *conn)
+{
+	unsigned long patience = msecs_to_jiffies(exs_sysctl_cap(conn->xn, stall_timeout));
+
+	if (!exs_run_revoke_anew(conn, patience))
+		return;
+	conn->revoke_by = jiffies + patience;
+	if (!mod_delayed_work(exs_run_wq, &conn->revoke_work, patience))
+		exs_conn_get(conn);
 }
 
 /*
@@ -648,17 +682,12 @@ static bool exs_run_revoke_anew(struct exs_conn *conn)
 static void exs_run_revokes(struct exs_conn *conn)
 {
 	bool waits = conn->engine.cancels && conn->state == EXS_CONN_UP;
-	unsigned long patience;
 
 	lockdep_assert_held(&conn->lock);
-	if (!waits && conn->revoking && cancel_delayed_work(&conn->revoke_work))
+	if (waits)
+		exs_run_await_answer(conn);
+	else if (conn->revoking && cancel_delayed_work(&conn->revoke_work))
 		exs_conn_put(conn);	/* not the last: our caller's */
-	if (waits && exs_run_revoke_anew(conn)) {
-		patience = msecs_to_jiffies(exs_sysctl_cap(conn->xn, stall_timeout));
-		conn->revoke_by = jiffies + patience;
-		if (!mod_delayed_work(exs_run_wq, &conn->revoke_work, patience))
-			exs_conn_get(conn);
-	}
 	conn->revoking = waits;
 }
 
@@ -671,6 +700,7 @@ static void exs_run_once(struct exs_conn *conn)
 		if (conn->socktype == EXS_WIRE_SEQPACKET)
 			exs_message_fetch(conn);
 		exs_run_copies(conn);
+		exs_run_late_receives(conn);
 		exs_run_ended(conn);
 		exs_run_transmit(conn);
 		exs_run_revokes(conn);
@@ -708,9 +738,9 @@ void exs_conn_run_locked(struct exs_conn *conn)
 	conn->running = false;
 	if (conn->run_again)
 		exs_conn_kick(conn);
-	/* Threads that wait for the runner to leave: exs_conn_drained(). */
-	if (conn->drained)
-		wake_up_all(&conn->wait);
+	exs_conn_memory_kick(conn);
+	if (conn->state == EXS_CONN_DEAD)
+		exs_conn_go_on(conn);
 }
 
 exs_hot

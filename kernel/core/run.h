@@ -7,7 +7,7 @@
 
 #include "conn.h"
 
-extern struct workqueue_struct *exs_run_wq;
+extern struct workqueue_struct *exs_run_wq, *exs_memory_wq;
 
 void exs_conn_run_work(struct work_struct *work);
 /* The function of conn->alarm: data has waited long enough. */
@@ -52,6 +52,35 @@ bool exs_conn_writable(const struct exs_conn *conn);
 /* Bytes of plain sends that were not posted yet. conn->lock held. */
 u32 exs_conn_notsent(const struct exs_conn *conn);
 
+/* memory.c */
+/**
+ * exs_peer_pages_charge() - pages that a peer makes a connection need
+ * @conn: the connection
+ * @n: the number
+ *
+ * They count as its user's pages, and to what all peers together may have (max_peer_pages),
+ * also if the user has no caps: a peer asks for much with few bytes. There, too, a user leaves
+ * as much as it has. Any context.
+ *
+ * Return: 0; -ENOBUFS: the user's cap; -ENOMEM: that of the machine, try again later.
+ */
+int exs_peer_pages_charge(struct exs_conn *conn, long n);
+void exs_peer_pages_uncharge(struct exs_conn *conn, long n);
+
+void exs_conn_memory_init(struct exs_conn *conn);
+/* Whether the runner may allocate much; otherwise a work will. conn->lock held. */
+bool exs_run_may_allocate(struct exs_conn *conn);
+/* The runner has ended: queue that work, if it is wanted. conn->lock held. */
+void exs_conn_memory_kick(struct exs_conn *conn);
+/* The connection is over: the work does not wait for its turn any more. Not locked. */
+void exs_conn_memory_leave(struct exs_conn *conn);
+
+/* A thread that was busy with the connection has left. conn->lock held. */
+void exs_conn_go_on(struct exs_conn *conn);
+
+/* End all receives, because no reader is left. conn->lock held, and dropped meanwhile. */
+void exs_conn_cancel_receives(struct exs_conn *conn) __must_hold(&conn->lock);
+
 /* Both sides have sent FIN: closed, in TCP's terms. conn->lock held. */
 bool exs_conn_both_shut(const struct exs_conn *conn);
 
@@ -75,6 +104,18 @@ void exs_kbuf_iter(struct exs_xfer *x, unsigned int direction, struct iov_iter *
 		   size_t len);
 /* Fill all of it; copy its first @len bytes out. 0 or -EFAULT. */
 int exs_kbuf_fill(struct exs_xfer *x, struct iov_iter *from);
+
+/* Most bytes that a short send grows to while it waits. */
+#define EXS_GATHER_MAX	PAGE_SIZE
+
+/**
+ * exs_kbuf_make_room() - have x->iter reach to EXS_GATHER_MAX bytes
+ * @x: a send of fewer, filled; x->iter not set
+ */
+void exs_kbuf_make_room(struct exs_xfer *x);
+bool exs_kbuf_has_room(const struct exs_xfer *x, u32 len);
+/* Copy the bytes of @from behind those that @x sends. There is room. conn->lock held. */
+void exs_kbuf_append(struct exs_xfer *x, struct exs_xfer *from);
 int exs_kbuf_drain(struct exs_xfer *x, size_t len, struct iov_iter *to);
 
 /* The oldest receive is a plain recv(), which may have just become the oldest. conn->lock

@@ -14,8 +14,8 @@
 #include "stats.h"
 
 /*
- * Decisions about attempts may wait for ever, and have turns; passing children to waiting
- * operations does not wait.
+ * Apart, as deciding an attempt may wait without limit for lock_sock, and takes turns. Passing
+ * accepted connections to waiting operations does not wait.
  */
 struct workqueue_struct *exs_sock_wq, *exs_attempt_wq;
 
@@ -128,7 +128,7 @@ struct sock *exs_sock_alloc(struct net *net, int family, struct socket *sock, in
 	return sk;
 }
 
-/* The transitions of the map in af_exs.c. */
+/* The transitions in the drawing of af_exs.c. */
 static const u8 exs_transitions[] = {
 	[EXS_UNCONNECTED] = BIT(EXS_BOUND) | BIT(EXS_CONNECTING) | BIT(EXS_CONNECTED) |
 			    BIT(EXS_HANDED) | BIT(EXS_CLOSED),

@@ -67,64 +67,6 @@ enum exs_kept_option {
 /* How many options of IP and IPv6 a socket has. */
 #define EXS_INET_KEPT	20
 
-/*
- * Turns (core/limits.c): work that may sleep without a bound. A user has at most
- * net.exs.max_user_workers workers of each pool at a time, so that others find free ones.
- */
-enum exs_pool {
-	EXS_POOL_FEED,		/* reads of files                    */
-	EXS_POOL_LANE,		/* tries of ordinary sockets         */
-	EXS_POOL_PUT,		/* their last references             */
-	EXS_POOL_POLL,		/* polls                             */
-	EXS_POOL_CONNECT,	/* connects that block, of iWARP     */
-	EXS_POOL_ATTEMPT,	/* decisions about attempts          */
-	EXS_POOL_MAX
-};
-
-/**
- * struct exs_turn - what takes turns
- * @node: links those that wait; otherwise its own list head
- * @pool: the pool
- * @given: it has waited, and now has a turn
- * @again: queue the work once more. Spin locks are held. The turn stays at least until the
- *	work has begun
- */
-struct exs_turn {
-	struct list_head node;
-	enum exs_pool pool;
-	bool given;
-	void (*again)(struct exs_turn *turn);
-};
-
-static inline void exs_turn_init(struct exs_turn *turn, enum exs_pool pool,
-				 void (*again)(struct exs_turn *turn))
-{
-	*turn = (struct exs_turn) { .pool = pool, .again = again };
-	INIT_LIST_HEAD(&turn->node);
-}
-
-#define EXS_TURN_WAITED	2
-
-/**
- * exs_turn_take() - a work begins
- * @user: its user; the caller has a reference
- * @turn: the work's; if it waits, it stays until @again or exs_turn_leave()
- *
- * Context: process. Return: 1: go on until exs_turn_pass(), which needs the user;
- * EXS_TURN_WAITED: likewise, and it has waited; 0: it waits from now on; -EALREADY: it is
- * waiting already.
- */
-int exs_turn_take(struct exs_user *user, struct exs_turn *turn);
-
-/* Stop waiting. Return: whether it waited; otherwise it begins, or has begun. */
-bool exs_turn_withdraw(struct exs_user *user, struct exs_turn *turn);
-
-/* The turn is not needed any more. Return: whether it waited. Process context. */
-bool exs_turn_leave(struct exs_user *user, struct exs_turn *turn);
-
-/* A work has ended: the one of @pool that has waited longest begins again. */
-void exs_turn_pass(struct exs_user *user, enum exs_pool pool);
-
 /**
  * struct exs_sock - an AF_EXS socket
  * @sk: first member
@@ -151,8 +93,9 @@ void exs_turn_pass(struct exs_user *user, enum exs_pool pool);
  *	without it for wake-ups
  * @attempts: number of attempts so far; written under op_lock and lock_sock
  * @attempt_work: decides @attempt after the transport said something
- * @turn: its turn, as it may wait for ever for a thread that has lock_sock
- * @user: whose turn: who made the first attempt; set once under lock_sock, before @attempt
+ * @turn: for @attempt_work, which may wait without limit for lock_sock
+ * @user: the user who made the first attempt; @attempt_work takes turns as this user; set
+ *	once under lock_sock, before @attempt
  * @tcp: with EXS_SO_FALLBACK: the TCP socket beside this one, or NULL; op_lock
  * @tcp_ops: when HANDED: TCP's calls
  * @why: likewise: enum exs_fell_back

@@ -31,6 +31,7 @@
  *	max_user_ops       operations in flight of one user, and descriptors in its polls
  *	max_user_workers   works of one user, of a kind, that may sleep without a bound;
  *	                   the initial namespace's only
+ *	max_peer_pages     pages for what the peers of all connections ask for; likewise
  */
 #include <linux/log2.h>
 #include <linux/mm.h>
@@ -46,6 +47,7 @@
 #include "net.h"
 
 int exs_sysctl_max_user_workers = 64;
+int exs_sysctl_max_peer_pages;
 
 static int exs_int_max = INT_MAX;
 static int exs_ms_max = 3600 * 1000;
@@ -119,6 +121,15 @@ static struct ctl_table exs_sysctl_machine_table[] = {
 		.extra1		= SYSCTL_ONE,
 		.extra2		= &exs_workers_max,
 	},
+	{
+		.procname	= "max_peer_pages",
+		.data		= &exs_sysctl_max_peer_pages,
+		.maxlen		= sizeof(int),
+		.mode		= 0644,
+		.proc_handler	= proc_dointvec_minmax,
+		.extra1		= SYSCTL_ZERO,
+		.extra2		= &exs_int_max,
+	},
 	{ }
 };
 
@@ -177,8 +188,10 @@ void exs_sysctl_net_exit(struct exs_net *xn)
 
 int exs_sysctl_init(void)
 {
-	exs_sysctl_header = register_net_sysctl_sz(&init_net, "net/exs",
-						   exs_sysctl_machine_table, 1);
+	/* As much as TCP may have (tcp_mem), or a little more. */
+	exs_sysctl_max_peer_pages = min_t(unsigned long, totalram_pages() / 8, INT_MAX);
+	exs_sysctl_header = register_net_sysctl_sz(&init_net, "net/exs", exs_sysctl_machine_table,
+						   ARRAY_SIZE(exs_sysctl_machine_table) - 1);
 	return exs_sysctl_header ? 0 : -ENOMEM;
 }
 

@@ -43,6 +43,7 @@ static int __init exs_init(void)
 			return err;
 		}
 	}
+	WRITE_ONCE(exs_ready, true);
 	return 0;
 }
 

@@ -81,6 +81,16 @@ void exs_engine_send(struct exs_engine *e, struct exs_snd *snd)
 		exs_snd_end(e, snd, err);
 }
 
+struct exs_snd *exs_engine_last_snd(const struct exs_engine *e)
+{
+	struct exs_snd *snd;
+
+	if (list_empty(&e->sends))
+		return NULL;
+	snd = list_last_entry(&e->sends, struct exs_snd, node);
+	return snd->taken || snd->gate ? NULL : snd;
+}
+
 void exs_engine_send_before(struct exs_engine *e, struct exs_snd *snd,
 			    struct exs_snd *gate)
 {

@@ -8,7 +8,7 @@
  *
  *   exs_engine_next_tx()    something to transmit, when the send queue has room
  *   exs_engine_next_copy()  bytes to copy from the ring into a receive
- *   exs_engine_next_done()  a receive or send that ended
+ *   exs_engine_next_rcv_done(), exs_engine_next_snd_done()  what has ended
  *
  * It never allocates, sleeps, or calls out. All calls for one engine are
  * serialised by the owner (struct exs_conn: its spinlock).
@@ -408,10 +408,19 @@ void exs_engine_tune(struct exs_engine *e, u32 eager_max, u32 adverts_max);
  * exs_engine_send() - queue a send behind those before it
  * @e: the engine
  * @snd: @len and @max_piece, or @gate, set, the rest zero; the engine's until
- *	exs_engine_next_done(), or until a tx with @snd_done is complete (which of the two:
- *	exactly one). After exs_engine_shutdown() it is done at once with -EPIPE.
+ *	exs_engine_next_snd_done(), or until a tx with @snd_done is complete (exactly one of
+ *	the two). After exs_engine_shutdown() it is done at once with -EPIPE.
  */
 void exs_engine_send(struct exs_engine *e, struct exs_snd *snd);
+
+/**
+ * exs_engine_last_snd() - the send that more bytes may be added to
+ * @e: the engine, of a stream
+ *
+ * Return: the last send, if nothing of it was handed out: its @len may grow, to U32_MAX at
+ * most. Or NULL.
+ */
+struct exs_snd *exs_engine_last_snd(const struct exs_engine *e);
 
 /**
  * exs_engine_send_before() - queue a send at the place that a gate keeps
@@ -432,7 +441,7 @@ void exs_engine_open(struct exs_engine *e, struct exs_snd *gate);
  * exs_engine_recv() - queue a receive behind those before it
  * @e: the engine
  * @rcv: @len, @flags, @max_window, @max_segs set, the rest zero; the engine's
- *	until exs_engine_next_done(). After FIN and the last byte of the ring
+ *	until exs_engine_next_rcv_done(). After FIN and the last byte of the ring
  *	it is done at once with EOF. Seqpacket: only while the owner keeps no
  *	unread eager message, which would be older than any that it can get.
  */
@@ -567,9 +576,9 @@ static inline struct exs_snd *exs_engine_next_snd_done(struct exs_engine *e)
  *	and call exs_engine_unqueued() when it was read. Stream: always NULL; keep the
  *	bytes from where exs_engine_eager_at() was before the call.
  *
- * A message that came into the ring (in here, if it was a WRITTEN), and that no receive
- * took, is e->kept: keep its place (bounded by the ring), and see
- * exs_engine_reading().
+ * If a message came into the ring (here with WRITTEN, else by exs_engine_rx_imm()) and no
+ * receive took it, e->kept has its place in the ring afterwards: keep that place (their
+ * number is bounded by the ring), and see exs_engine_reading().
  *
  * Return: 0, or -EPROTO: the peer broke the rules, reset the connection.
  */
@@ -642,17 +651,17 @@ void exs_engine_greet(struct exs_engine *e);
  * @now: nanoseconds, never less than before
  * @outstanding: bytes that were transmitted, and did not arrive yet
  *
- * Before the engine is asked what to transmit, and before it hears of what arrived. An
+ * Called before exs_engine_next_tx(), and before the engine is told what has arrived. An
  * owner without a clock never calls it.
  */
 void exs_engine_clock(struct exs_engine *e, u64 now, u64 outstanding);
 
 /**
- * exs_engine_alarm() - until when data waits that could go
+ * exs_engine_alarm() - when to transmit data that is held back for a while
  * @e: the engine
  *
- * Return: the time at which to set the clock and to ask what to transmit, if nothing
- * else makes the owner do so earlier; 0: nothing waits.
+ * Return: the time at which the owner must call exs_engine_clock() and
+ * exs_engine_next_tx(), unless it does so earlier; 0: nothing is held back.
  */
 u64 exs_engine_alarm(const struct exs_engine *e);
 

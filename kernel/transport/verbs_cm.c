@@ -29,9 +29,9 @@
 #define EXS_VERBS_RETRIES	7	/* rxe: unlimited; see verbs_stall.c   */
 #define EXS_VERBS_RNR_RETRIES	6	/* 7 would be unlimited               */
 
-/* iWARP: when to greet a silent peer again; times four. */
-#define EXS_VERBS_NUDGE_MS	20
-#define EXS_VERBS_NUDGE_MAX_MS	5200
+/* EXS_QUIRK_DEAF_ACCEPT: when to greet again; then after four times that, and so on. */
+#define EXS_VERBS_GREET_MS	20
+#define EXS_VERBS_GREET_MAX_MS	5200
 
 /* A failed hand-shake's error as connect(2) reports it. */
 static int exs_verbs_errno(int err)
@@ -291,16 +291,16 @@ static int exs_verbs_step_accept(struct exs_verbs_ep *v)
 }
 
 /* EXS_QUIRK_DEAF_ACCEPT: greet again until a message from the peer arrives. */
-static void exs_verbs_nudge_later(struct exs_verbs_ep *v)
+static void exs_verbs_greet_later(struct exs_verbs_ep *v)
 {
-	v->nudge_ms = v->nudge_ms ? 4 * v->nudge_ms : EXS_VERBS_NUDGE_MS;
-	if (v->nudge_ms <= EXS_VERBS_NUDGE_MAX_MS)
+	v->greet_ms = v->greet_ms ? 4 * v->greet_ms : EXS_VERBS_GREET_MS;
+	if (v->greet_ms <= EXS_VERBS_GREET_MAX_MS)
 		queue_delayed_work(exs_verbs_wq, &v->timer,
-				   msecs_to_jiffies(v->nudge_ms));
+				   msecs_to_jiffies(v->greet_ms));
 }
 
-/* Send something that makes the peer's provider look. */
-static void exs_verbs_knock(struct exs_verbs_ep *v)
+/* Whatever arrives makes the peer's provider look. A probe needs no credit. */
+static void exs_verbs_greet_or_probe(struct exs_verbs_ep *v)
 {
 	struct exs_conn *conn = v->ep.conn;
 
@@ -311,7 +311,7 @@ static void exs_verbs_knock(struct exs_verbs_ep *v)
 		exs_verbs_note_lost(v, ECONNRESET);
 }
 
-static void exs_verbs_nudge(struct exs_verbs_ep *v)
+static void exs_verbs_greet_again(struct exs_verbs_ep *v)
 {
 	struct exs_conn *conn = v->ep.conn;
 	bool heard;
@@ -319,13 +319,13 @@ static void exs_verbs_nudge(struct exs_verbs_ep *v)
 	spin_lock(&conn->lock);
 	heard = v->heard || exs_verbs_is(v, EXS_VERBS_CLOSING);
 	if (!heard)
-		exs_verbs_knock(v);
+		exs_verbs_greet_or_probe(v);
 	spin_unlock(&conn->lock);
 	if (heard)
 		return;
 	exs_count(v->ep.conn->xn, greetings_again, 1);
 	exs_conn_run(conn);
-	exs_verbs_nudge_later(v);
+	exs_verbs_greet_later(v);
 }
 
 /* For RoCE or InfiniBand: iWARP does not tell its segment size. */
@@ -345,7 +345,7 @@ int exs_verbs_open(struct exs_verbs_ep *v)
 	struct exs_conn *conn = v->ep.conn;
 	int err;
 
-	if (!v->greeted) {
+	if (!v->has_hello) {
 		exs_count(v->ep.conn->xn, reject_hello, 1);
 		return -EPROTO;
 	}
@@ -366,7 +366,7 @@ int exs_verbs_open(struct exs_verbs_ep *v)
 	set_bit(EXS_VERBS_OPEN, &v->flags);
 	spin_unlock(&conn->lock);
 	if (exs_verbs_is(v, EXS_VERBS_ACTIVE) && exs_verbs_has(v, EXS_QUIRK_DEAF_ACCEPT))
-		exs_verbs_nudge_later(v);
+		exs_verbs_greet_later(v);
 	wake_up(&v->wait);
 	return 0;
 }
@@ -445,7 +445,7 @@ static void exs_verbs_lost(struct exs_verbs_ep *v)
 	exs_verbs_poll(v);
 	if (!exs_verbs_awaits_acks(v))
 		exs_conn_lost(v->ep.conn, READ_ONCE(v->lost_err));
-	else if (queue_delayed_work(exs_verbs_wq, &v->timer, EXS_VERBS_PARTING_TIME / 2))
+	else if (queue_delayed_work(exs_verbs_wq, &v->timer, EXS_VERBS_DISCONNECT_TIME / 2))
 		exs_count(v->ep.conn->xn, acks_awaited, 1);
 }
 
@@ -506,7 +506,7 @@ void exs_verbs_timer(struct work_struct *work)
 
 	if (exs_verbs_is(v, EXS_VERBS_OPEN)) {
 		if (exs_verbs_has(v, EXS_QUIRK_DEAF_ACCEPT))
-			exs_verbs_nudge(v);
+			exs_verbs_greet_again(v);
 		else
 			exs_conn_lost(v->ep.conn, 0);	/* exs_verbs_lost() */
 		return;
@@ -524,8 +524,8 @@ static void exs_verbs_established(struct exs_verbs_ep *v,
 {
 	if (!exs_verbs_is(v, EXS_VERBS_ACTIVE))
 		return;
-	v->greeted = !exs_wire_get_hello(param->private_data, param->private_data_len,
-					 &v->peer);
+	v->has_hello = !exs_wire_get_hello(param->private_data, param->private_data_len,
+					   &v->peer);
 	exs_verbs_note(v, EXS_VERBS_DO_OPEN);
 }
 
@@ -535,7 +535,7 @@ static void exs_verbs_peer_gone(struct exs_verbs_ep *v)
 	set_bit(EXS_VERBS_GONE, &v->flags);
 	/* Pairs with the one in exs_verbs_await_peer(). */
 	smp_mb__after_atomic();
-	if (exs_verbs_is(v, EXS_VERBS_PARTING))
+	if (exs_verbs_is(v, EXS_VERBS_DISCONNECTING))
 		mod_delayed_work(exs_verbs_end_wq, &v->teardown_work, 0);
 }
 
@@ -548,7 +548,7 @@ static void exs_verbs_peer_gone(struct exs_verbs_ep *v)
 static void exs_verbs_rejected(struct exs_verbs_ep *v, const struct rdma_cm_event *ev)
 {
 	exs_verbs_peer_gone(v);
-	if (exs_verbs_is(v, EXS_VERBS_OPEN) || v->greeted)
+	if (exs_verbs_is(v, EXS_VERBS_OPEN) || v->has_hello)
 		exs_verbs_note_lost(v, 0);
 	else
 		exs_conn_lost(v->ep.conn, -exs_verbs_reject_errno(v, ev));

@@ -174,9 +174,9 @@ static void exs_verbs_slot_over(struct exs_verbs_ep *v, struct exs_verbs_slot *s
 {
 	struct list_head *key;
 
-	list_for_each(key, &slot->stale)
+	list_for_each(key, &slot->inv_keys)
 		v->keys_dying--;
-	exs_verbs_keys_put(v, &slot->stale);
+	exs_verbs_keys_put(v, &slot->inv_keys);
 	v->sq_used -= slot->wrs;
 	v->chains_ended++;
 	exs_verbs_chain_ends(v, slot);

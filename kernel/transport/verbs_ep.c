@@ -47,6 +47,7 @@ static const struct exs_ep_ops exs_verbs_ops = {
 	.wrote		= exs_verbs_wrote,
 	.poll		= exs_verbs_poll_some,
 	.drain		= exs_verbs_drain_all,
+	.go_on		= exs_verbs_go_on,
 	.close		= exs_verbs_close,
 };
 
@@ -80,7 +81,7 @@ static void exs_verbs_init_queues(struct exs_verbs_ep *v)
 	v->quiet.done = exs_verbs_quiet_done;
 	for (i = 0; i < EXS_VERBS_SLOTS; i++) {
 		v->slots[i].cqe.done = exs_verbs_slot_done;
-		INIT_LIST_HEAD(&v->slots[i].stale);
+		INIT_LIST_HEAD(&v->slots[i].inv_keys);
 		list_add_tail(&v->slots[i].link, &v->slots_free);
 	}
 }
@@ -189,22 +190,21 @@ int exs_verbs_create(struct net *net, struct exs_conn *conn)
 /* Return: whether the peer's answer is pending: then the work begins again. */
 static bool exs_verbs_await_peer(struct exs_verbs_ep *v)
 {
-	set_bit(EXS_VERBS_PARTING, &v->flags);
+	set_bit(EXS_VERBS_DISCONNECTING, &v->flags);
 	/* Pairs with the one in exs_verbs_peer_gone(). */
 	smp_mb__after_atomic();
 	if (exs_verbs_is(v, EXS_VERBS_GONE))
 		return false;
-	queue_delayed_work(exs_verbs_end_wq, &v->teardown_work, EXS_VERBS_PARTING_TIME);
+	queue_delayed_work(exs_verbs_end_wq, &v->teardown_work, EXS_VERBS_DISCONNECT_TIME);
 	return true;
 }
 
 /* In error and drained, it cannot access memory any more. */
-static void exs_verbs_end_transfers(struct exs_verbs_ep *v)
+static void exs_verbs_drain_qp(struct exs_verbs_ep *v)
 {
 	exs_verbs_stop_qp(v);
 	exs_verbs_settle(v, false);
 	exs_verbs_ring_over(v);
-	exs_conn_drained(v->ep.conn);
 }
 
 static void exs_verbs_destroy(struct exs_verbs_ep *v)
@@ -236,14 +236,25 @@ static void exs_verbs_teardown(struct work_struct *work)
 			return;
 		fallthrough;
 	case EXS_VERBS_END_DRAIN:
+		v->end = EXS_VERBS_END_TRANSFERS;
+		exs_verbs_drain_qp(v);
+		fallthrough;
+	case EXS_VERBS_END_TRANSFERS:
+		if (!exs_conn_drained(v->ep.conn))
+			return;
 		v->end = EXS_VERBS_END_DESTROY;
-		exs_verbs_end_transfers(v);
 		if (exs_verbs_may_arrive(v) && exs_verbs_await_peer(v))
 			return;
 		fallthrough;
 	case EXS_VERBS_END_DESTROY:
 		exs_verbs_destroy(v);
 	}
+}
+
+/* exs_ep_ops.go_on */
+void exs_verbs_go_on(struct exs_ep *ep)
+{
+	queue_delayed_work(exs_verbs_end_wq, &exs_verbs_ep(ep)->teardown_work, 0);
 }
 
 void exs_verbs_unhold(struct exs_verbs_ep *v)

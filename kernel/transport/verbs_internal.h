@@ -17,10 +17,9 @@
  *   verbs_stall.c   notices that there are none
  *   verbs_quirks.h, verbs_quirks.c  how devices differ
  *
- * Locks, outermost first: step_mutex, cq_mutex, listener's lock, keys_mutex, conn->lock. CM
- * handlers take the listener's lock and conn->lock; QP events take none and queue work.
- * Except for step_mutex, no code here waits for the CM's handler_mutex while it holds one
- * of these.
+ * Locks: their order is in Documentation/design.md. CM handlers take the listener's lock and
+ * conn->lock; QP events take none and queue work. No code here waits for the CM's
+ * handler_mutex while it holds cq_mutex, the listener's lock, keys_mutex or conn->lock.
  */
 #ifndef EXS_TRANSPORT_VERBS_INTERNAL_H
 #define EXS_TRANSPORT_VERBS_INTERNAL_H
@@ -67,7 +66,7 @@
 #define EXS_VERBS_COPY_MAX	(EXS_VERBS_SLOT_LEN - EXS_WIRE_HDR_LEN)
 
 /* Most unsignalled chains in a row. */
-#define EXS_VERBS_SILENT_MAX	(EXS_VERBS_SLOTS / 2 - 1)
+#define EXS_VERBS_UNSIGNALED_MAX	(EXS_VERBS_SLOTS / 2 - 1)
 
 /*
  * Receives beyond the peer's credits: one message too many then breaks our rules, and is
@@ -79,7 +78,7 @@
 #define EXS_VERBS_RECVS_MAX	61
 
 /* How long the teardown waits for a peer that does not answer. */
-#define EXS_VERBS_PARTING_TIME	HZ
+#define EXS_VERBS_DISCONNECT_TIME	HZ
 
 /* Bits of exs_verbs_ep.flags. */
 enum {
@@ -89,7 +88,7 @@ enum {
 	EXS_VERBS_CLOSING,	/* teardown was begun                         */
 	EXS_VERBS_BOUND,	/* the identifier has its local address        */
 	EXS_VERBS_GONE,		/* the peer's CM reported the end              */
-	EXS_VERBS_PARTING,	/* the teardown waits for that                */
+	EXS_VERBS_DISCONNECTING, /* the teardown waits for EXS_VERBS_GONE      */
 };
 
 /* Bits of exs_verbs_ep.todo: what a CM handler leaves for a task or a worker. */
@@ -110,6 +109,7 @@ enum {
 enum exs_verbs_end {
 	EXS_VERBS_END_DISCONNECT,
 	EXS_VERBS_END_DRAIN,
+	EXS_VERBS_END_TRANSFERS,
 	EXS_VERBS_END_DESTROY,
 };
 
@@ -117,7 +117,7 @@ enum exs_verbs_end {
  * struct exs_verbs_mr - a memory key
  * @mr: the provider's
  * @cqe: of its LOCAL_INV, if that is the last of a chain
- * @link: in keys_free, in a transfer's map.mrs, in a slot's stale, in ring_keys
+ * @link: in keys_free, in a transfer's map.mrs, in a slot's inv_keys, in ring_keys
  * @out: in keys_out, while the peer may invalidate it
  * @x: whose memory it covers
  * @chain: the number of the chain that registered it
@@ -138,21 +138,21 @@ struct exs_verbs_mr {
  * @cqe: of its last WR
  * @link: in slots_free or slots_posted
  * @x: send that a piece belongs to and that waits for its end, or NULL
- * @stale: keys that the chain invalidates
+ * @inv_keys: keys that the chain invalidates
  * @wrs: places in the send queue that its completion gives back
  * @fin: it is the FIN
  * @copied: the bytes of the piece are in the slot
- * @silent: unsignalled: complete when a later one is
+ * @unsignaled: it has no completion: it is complete when a later one is
  */
 struct exs_verbs_slot {
 	struct ib_cqe cqe;
 	struct list_head link;
 	struct exs_xfer *x;
-	struct list_head stale;
+	struct list_head inv_keys;
 	u16 wrs;
 	bool fin;
 	bool copied;
-	bool silent;
+	bool unsignaled;
 };
 
 /**
@@ -195,8 +195,8 @@ int exs_verbs_create(struct net *net, struct exs_conn *conn);
  * @todo: EXS_VERBS_DO_*; atomic
  * @id: the identifier; set before the endpoint is used, until teardown; a step of
  *	the hand-shake may replace it
- * @peer: what the peer said of itself, valid if @greeted
- * @greeted: it said something that makes sense
+ * @peer: the peer's hello, valid if @has_hello
+ * @has_hello: the peer sent a valid hello
  * @listener: passive: until the hand-shake is over (its lock)
  * @pending: in its list
  * @driving: a task in connect() takes the steps, not cm_work
@@ -210,7 +210,7 @@ int exs_verbs_create(struct net *net, struct exs_conn *conn);
  * @end: its next step; used by that work only
  * @timer: limits the hand-shake; then greets a silent peer again; at the end limits the
  *	wait for its acknowledgments
- * @nudge_ms: greet again after this time
+ * @greet_ms: greet again after this time: EXS_QUIRK_DEAF_ACCEPT
  * @ports: local ports that were tried (EXS_QUIRK_TCP_PORT)
  * @stall_work: looks at @progress
  * @lost_err: positive errno for EXS_VERBS_DO_LOST, 0: ended by the peer; the first counts
@@ -230,7 +230,7 @@ int exs_verbs_create(struct net *net, struct exs_conn *conn);
  * @fail: with this positive errno, or 0: ended by the peer
  * @sq_used: places in the send queue taken or reserved
  * @chains: posted, signalled, and not complete
- * @silent: posted, not signalled, and not known to be complete
+ * @unsignaled: posted, not signalled, and not known to be complete
  * @sending: slots whose x is not NULL
  * @progress: when one was complete, or the first of them posted: jiffies
  * @alive: when one was complete, or something received: jiffies
@@ -267,7 +267,7 @@ struct exs_verbs_ep {
 	struct rdma_cm_id *id;
 
 	struct exs_hello peer;
-	bool greeted;
+	bool has_hello;
 	struct exs_bound *listener;
 	struct list_head pending;
 	bool driving;
@@ -280,7 +280,7 @@ struct exs_verbs_ep {
 	struct delayed_work teardown_work;
 	enum exs_verbs_end end;
 	struct delayed_work timer;
-	u32 nudge_ms;
+	u32 greet_ms;
 	u32 ports;
 	struct delayed_work stall_work;
 	int lost_err;
@@ -302,7 +302,7 @@ struct exs_verbs_ep {
 	int fail;
 	u32 sq_used;
 	u32 chains;
-	u32 silent;
+	u32 unsignaled;
 	u32 sending;
 	unsigned long progress;
 	unsigned long alive;
@@ -372,6 +372,7 @@ void exs_verbs_free(struct exs_verbs_ep *v);
 int exs_verbs_renew_id(struct exs_verbs_ep *v);
 void exs_verbs_publish(struct exs_verbs_ep *v);
 void exs_verbs_unpublish(struct exs_verbs_ep *v);
+void exs_verbs_go_on(struct exs_ep *ep);
 void exs_verbs_close(struct exs_ep *ep);
 /* Delay the teardown. Return: false: it has begun. */
 static inline bool exs_verbs_hold(struct exs_verbs_ep *v)
@@ -411,6 +412,15 @@ int exs_verbs_map(struct exs_ep *ep, struct exs_xfer *x);
 void exs_verbs_unmap(struct exs_ep *ep, struct exs_xfer *x);
 int exs_verbs_map_ring(struct exs_ep *ep, void *mem, u32 size);
 void exs_verbs_unmap_ring(struct exs_verbs_ep *v);
+/*
+ * Eager data and data from the ring is copied into a receive, which the device may also
+ * write to.
+ */
+static inline enum dma_data_direction exs_xfer_dir(const struct exs_xfer *x)
+{
+	return x->is_recv ? DMA_BIDIRECTIONAL : DMA_TO_DEVICE;
+}
+
 struct exs_verbs_pos exs_verbs_seek(struct exs_map *map, u64 where);
 
 /* Record that byte @where is at @pos; conn->lock held. */
@@ -437,8 +447,8 @@ static inline void exs_verbs_keys_unreserve(struct exs_verbs_ep *v, u32 n)
 void exs_verbs_keys_put(struct exs_verbs_ep *v, struct list_head *keys);
 void exs_verbs_keys_free(struct exs_verbs_ep *v);
 int exs_verbs_ring_keys(struct exs_verbs_ep *v, u32 n);
-int exs_verbs_post_stale(struct exs_verbs_ep *v, struct exs_verbs_slot *slot,
-			 struct exs_xfer *x);
+int exs_verbs_post_inv_all(struct exs_verbs_ep *v, struct exs_verbs_slot *slot,
+			   struct exs_xfer *x);
 int exs_verbs_register(struct exs_verbs_ep *v, struct exs_verbs_slot *slot,
 		       struct exs_tx *tx);
 int exs_verbs_register_ring(struct exs_verbs_ep *v, struct exs_verbs_slot *slot,
@@ -485,8 +495,8 @@ void exs_verbs_watch(struct exs_verbs_ep *v);
 static inline void exs_verbs_chain_begins(struct exs_verbs_ep *v, const struct exs_verbs_slot *slot)
 {
 	lockdep_assert_held(&v->ep.conn->lock);
-	if (slot->silent)
-		v->silent++;
+	if (slot->unsignaled)
+		v->unsignaled++;
 	else if (!v->chains++)
 		v->progress = jiffies;
 }
@@ -495,8 +505,8 @@ static inline void exs_verbs_chain_begins(struct exs_verbs_ep *v, const struct e
 static inline void exs_verbs_chain_ends(struct exs_verbs_ep *v, const struct exs_verbs_slot *slot)
 {
 	lockdep_assert_held(&v->ep.conn->lock);
-	if (slot->silent)
-		v->silent--;
+	if (slot->unsignaled)
+		v->unsignaled--;
 	else
 		v->chains--;
 	v->progress = jiffies;

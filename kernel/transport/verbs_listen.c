@@ -145,7 +145,7 @@ static struct exs_verbs_ep *exs_verbs_adopt(struct exs_bound *l,
 	if (!v)
 		return NULL;
 	v->peer = *hello;
-	v->greeted = true;
+	v->has_hello = true;
 	v->listener = l;
 	kref_get(&l->ref);
 	mutex_lock(&l->lock);

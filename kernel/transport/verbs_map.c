@@ -168,14 +168,6 @@ static u32 exs_verbs_piece(const struct exs_verbs_ep *v, struct exs_xfer *x)
 	return piece;
 }
 
-static enum dma_data_direction exs_xfer_dir(const struct exs_xfer *x)
-{
-	/* Eager data and data from the ring is copied into a receive, which the device may
-	 * also write to.
-	 */
-	return x->is_recv ? DMA_BIDIRECTIONAL : DMA_TO_DEVICE;
-}
-
 static void exs_verbs_unmap_sg(struct exs_verbs_ep *v, struct exs_xfer *x)
 {
 	struct exs_map *map = &x->map;

@@ -140,7 +140,7 @@ void exs_verbs_keys_free(struct exs_verbs_ep *v)
 	u32 i;
 
 	for (i = 0; i < EXS_VERBS_SLOTS; i++)
-		list_splice_init(&v->slots[i].stale, &v->keys_free);
+		list_splice_init(&v->slots[i].inv_keys, &v->keys_free);
 	list_splice_init(&v->ring_keys, &v->keys_free);
 	list_for_each_entry_safe(key, next, &v->keys_free, link)
 		exs_verbs_key_free(v, key);
@@ -189,10 +189,15 @@ static u32 exs_verbs_span(const struct exs_verbs_pos *pos, u32 len, u32 max,
 }
 
 /*
- * Map up to @len bytes from @pos on into @mr, and advance @pos. The first and the last
- * entry, perhaps the same, are shortened for the call, and restored: ib_map_mr_sg() takes
- * whole entries, and siw ignores its offset argument. Return: bytes mapped, or a negative
- * errno.
+ * Map up to @len bytes from @pos on into @mr, and advance @pos. Return: bytes mapped, or a
+ * negative errno.
+ *
+ * ib_map_mr_sg() takes whole entries (siw ignores its offset argument), and @pos may be
+ * inside one. So the first and the last entry, perhaps the same, are shortened for the
+ * call, and restored. A copy of the list would be large: up to EXS_VERBS_KEY_PAGES entries.
+ * Shortening is safe: the provider copies the addresses into @mr and keeps no pointer to
+ * the list; whoever else reads the list meanwhile takes conn->lock, which is held; and it is
+ * unmapped with the entries as they were.
  */
 static int exs_verbs_key_map(struct exs_verbs_ep *v, struct ib_mr *mr,
 			     struct exs_verbs_pos *pos, u32 len)
@@ -401,8 +406,8 @@ static void exs_verbs_reap(struct exs_verbs_ep *v, struct exs_map *map)
  * Keys of an earlier advert of @x that became void: invalidated before the new advert, and
  * returned to the pool when that is complete.
  */
-int exs_verbs_post_stale(struct exs_verbs_ep *v, struct exs_verbs_slot *slot,
-			 struct exs_xfer *x)
+int exs_verbs_post_inv_all(struct exs_verbs_ep *v, struct exs_verbs_slot *slot,
+			   struct exs_xfer *x)
 {
 	struct exs_verbs_mr *key;
 	int err;
@@ -415,7 +420,7 @@ int exs_verbs_post_stale(struct exs_verbs_ep *v, struct exs_verbs_slot *slot,
 			return err;
 		slot->wrs++;
 	}
-	list_splice_tail_init(&x->map.mrs, &slot->stale);
+	list_splice_tail_init(&x->map.mrs, &slot->inv_keys);
 	x->map.valid = 0;
 	return 0;
 }

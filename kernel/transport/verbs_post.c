@@ -62,7 +62,7 @@ static struct exs_verbs_slot *exs_verbs_slot_take(struct exs_verbs_ep *v)
 		slot->x = NULL;
 		slot->fin = false;
 		slot->copied = false;
-		slot->silent = false;
+		slot->unsignaled = false;
 	}
 	return slot;
 }
@@ -72,7 +72,7 @@ exs_hot
 static int exs_verbs_post_wr(struct exs_verbs_ep *v, struct exs_verbs_slot *slot,
 			     struct ib_send_wr *wr, bool last)
 {
-	bool signaled = (last && !slot->silent) || exs_verbs_has(v, EXS_QUIRK_SIGNAL_ALL);
+	bool signaled = (last && !slot->unsignaled) || exs_verbs_has(v, EXS_QUIRK_SIGNAL_ALL);
 
 	wr->wr_cqe = last ? &slot->cqe : &v->quiet;
 	wr->send_flags |= signaled ? IB_SEND_SIGNALED : 0;
@@ -203,7 +203,7 @@ static int exs_verbs_post_advert(struct exs_verbs_ep *v,
 {
 	int err;
 
-	err = exs_verbs_post_stale(v, slot, exs_rcv_xfer(tx->rcv));
+	err = exs_verbs_post_inv_all(v, slot, exs_rcv_xfer(tx->rcv));
 	if (!err)
 		err = exs_verbs_register(v, slot, tx);
 	if (!err)
@@ -276,64 +276,44 @@ static u32 exs_verbs_local(struct exs_verbs_ep *v, struct exs_verbs_slot *slot,
 	return len;
 }
 
-/*
- * One WR of a WRITE: bytes from @done on to @to, as many as fit; @imm: the last has the
- * immediate. Return: the number, or a negative errno.
- */
-exs_hot
-static int exs_verbs_post_part(struct exs_verbs_ep *v, struct exs_verbs_slot *slot,
-			       const struct exs_tx *tx, u32 done,
-			       const struct exs_seg *to, bool imm)
-{
-	struct ib_rdma_wr wr = {
-		.wr.opcode	= IB_WR_RDMA_WRITE,
-		.wr.sg_list	= v->sges,
-		.remote_addr	= to->addr,
-		.rkey		= to->key,
-	};
-	u32 n = min(to->len, tx->len - done);
-	bool last;
-	int err;
-
-	if (n)
-		n = exs_verbs_local(v, slot, tx, done, n, &wr.wr);
-	if (WARN_ON_ONCE(!n && tx->len))
-		return -EINVAL;
-	last = done + n == tx->len;
-	if (last && imm) {
-		wr.wr.opcode = IB_WR_RDMA_WRITE_WITH_IMM;
-		wr.wr.ex.imm_data = cpu_to_be32(tx->imm);
-	}
-	err = exs_verbs_post_wr(v, slot, &wr.wr, last && (imm || !tx->last));
-	return err ? err : n;
-}
-
 /* An immediate, or a WRITTEN, ends a transfer; a transfer without bytes is only that. */
 exs_hot
 static int exs_verbs_post_write(struct exs_verbs_ep *v,
 				struct exs_verbs_slot *slot, struct exs_tx *tx)
 {
 	bool written = tx->last && (tx->invalidate || exs_verbs_has(v, EXS_QUIRK_NO_IMM));
-	bool imm = tx->last && !written;
-	u32 i, done = 0;
-	int n;
+	bool imm = tx->last && !written, all = !tx->len && written;
+	u32 n, i = 0, done = 0;
+	struct exs_seg to = {};
+	struct ib_rdma_wr wr;
+	int err;
 
-	if (!tx->len && imm)
-		return exs_verbs_post_part(v, slot, tx, 0, &(struct exs_seg) {}, true);
-	for (i = 0; i < tx->nsegs && done < tx->len; i++) {
-		struct exs_seg to = tx->segs[i];
-
-		while (to.len && done < tx->len) {
-			n = exs_verbs_post_part(v, slot, tx, done, &to, imm);
-			if (n < 0)
-				return n;
-			done += n;
-			to.addr += n;
-			to.len -= n;
+	while (!all) {
+		while (done < tx->len && !to.len && i < tx->nsegs)
+			to = tx->segs[i++];
+		wr = (struct ib_rdma_wr) {
+			.wr.opcode	= IB_WR_RDMA_WRITE,
+			.wr.sg_list	= v->sges,
+			.remote_addr	= to.addr,
+			.rkey		= to.key,
+		};
+		n = min(to.len, tx->len - done);
+		if (n)
+			n = exs_verbs_local(v, slot, tx, done, n, &wr.wr);
+		if (WARN_ON_ONCE(!n && (tx->len || !imm)))
+			return -EINVAL;
+		to.addr += n;
+		to.len -= n;
+		done += n;
+		all = done == tx->len;
+		if (all && imm) {
+			wr.wr.opcode = IB_WR_RDMA_WRITE_WITH_IMM;
+			wr.wr.ex.imm_data = cpu_to_be32(tx->imm);
 		}
+		err = exs_verbs_post_wr(v, slot, &wr.wr, all && !written);
+		if (err)
+			return err;
 	}
-	if (WARN_ON_ONCE(done != tx->len || (!done && !written)))
-		return -EINVAL;
 	return written ? exs_verbs_post_written(v, slot, tx) : 0;
 }
 
@@ -351,10 +331,10 @@ static int (*const exs_verbs_post_kind[])(struct exs_verbs_ep *v,
  * A sender that waits for room gets it from a signalled chain. So the last chain that there
  * is room for is always signalled.
  */
-static bool exs_verbs_may_be_silent(const struct exs_verbs_ep *v)
+static bool exs_verbs_may_be_unsignaled(const struct exs_verbs_ep *v)
 {
-	return !exs_verbs_has(v, EXS_QUIRK_SIGNAL_ALL) && v->silent < EXS_VERBS_SILENT_MAX &&
-	       !list_empty(&v->slots_free) &&
+	return !exs_verbs_has(v, EXS_QUIRK_SIGNAL_ALL) &&
+	       v->unsignaled < EXS_VERBS_UNSIGNALED_MAX && !list_empty(&v->slots_free) &&
 	       v->sq_used + 2 * EXS_VERBS_CHAIN_WRS <= EXS_VERBS_SQ_WRS;
 }
 
@@ -378,8 +358,8 @@ static bool exs_verbs_is_data(const struct exs_tx *tx)
 	return tx->kind == EXS_TX_EAGER || tx->kind == EXS_TX_WRITE;
 }
 
-/* A message whose completion has no effect here. */
-static bool exs_verbs_is_note(const struct exs_tx *tx)
+/* A message of the protocol whose completion has no effect here. */
+static bool exs_verbs_is_control(const struct exs_tx *tx)
 {
 	return tx->kind == EXS_TX_MESSAGE && tx->msg.type != EXS_MSG_FIN;
 }
@@ -399,8 +379,8 @@ int exs_verbs_post(struct exs_ep *ep, struct exs_tx *tx)
 		return -ENOBUFS;
 	if (exs_verbs_is_data(tx))
 		over = exs_verbs_begin_data(v, slot, tx);
-	if (over || exs_verbs_is_note(tx))
-		slot->silent = exs_verbs_may_be_silent(v);
+	if (over || exs_verbs_is_control(tx))
+		slot->unsignaled = exs_verbs_may_be_unsignaled(v);
 	exs_verbs_chain_begins(v, slot);
 	if (slot->copied)
 		err = exs_verbs_copy(v, slot, tx);

@@ -2,6 +2,23 @@
 /*
  * How devices differ: the quirks of each protocol or driver, and why. What the standard
  * says belongs to a protocol, what only one provider does belongs to its driver.
+ *
+ * Where it costs nothing, what one provider needs is done for every device, without a
+ * quirk:
+ *
+ *   soft-RoCE
+ *	counts retries only of packets that have left	verbs_stall.c
+ *	a CM handler may undo the error state		exs_verbs_fail_qp()
+ *	its send queue does not grow for inline data	exs_verbs_make_queue_pair()
+ *   soft-iWARP
+ *	refuses more than 80 bytes of inline data	exs_verbs_make_queue_pair()
+ *	refuses inline data with invalidate		exs_verbs_sends_inline()
+ *	posting fails once the peer has left		exs_verbs_post_errno()
+ *	ib_map_mr_sg() ignores the offset		exs_verbs_key_map()
+ *	forgets requests beyond the backlog		EXS_VERBS_REQUESTS
+ *	destroying a listener loses signals		exs_verbs_remove()
+ *	makes TCP's socket in the caller's namespace	exs_verbs_drive()
+ *	completes what TCP has taken, not the peer	(no remedy; verbs_stall.c)
  */
 #include <rdma/ib_verbs.h>
 #include <rdma/rdma_cm.h>

@@ -66,7 +66,7 @@ static bool exs_verbs_look(struct exs_verbs_ep *v)
 	v->watched = false;
 	if (conn->state != EXS_CONN_UP || v->failed)
 		return false;
-	v->watched = v->chains || v->silent || exs_conn_sending(conn);
+	v->watched = v->chains || v->unsignaled || exs_conn_sending(conn);
 	wait = v->watched ? patience / 2 : exs_conn_keepalive(conn);
 	if (!wait)
 		return false;

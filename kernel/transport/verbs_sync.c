@@ -52,7 +52,7 @@ static void exs_verbs_sync_xfer(struct exs_ep *ep, struct exs_xfer *x, u64 off, 
 
 	if (!x->map.mapped || ib_uses_virt_dma(v->id->device))
 		return;
-	exs_verbs_sync(v, exs_verbs_seek(&x->map, off), len, DMA_BIDIRECTIONAL, fn);
+	exs_verbs_sync(v, exs_verbs_seek(&x->map, off), len, exs_xfer_dir(x), fn);
 }
 
 /*

@@ -135,7 +135,7 @@ void exs_feed_release(struct kref *ref)
 
 void exs_feed_add_memory(struct exs_feed *f, u64 len, unsigned int nbvecs)
 {
-	/* Until there is a file it is the only part. */
+	/* All memory before the first file is one part. */
 	if (f->nparts <= 1 && !f->parts[0].file)
 		f->header += len;
 	if (!f->nparts || f->parts[f->nparts - 1].file)
@@ -278,7 +278,10 @@ static int exs_feed_take_all(struct pipe_inode_info *pipe, struct splice_desc *s
 	return __splice_from_pipe(pipe, sd, exs_feed_take);
 }
 
-/* The pipe that splice makes stays with the thread: it is not the submitter's to pay. */
+/*
+ * splice makes a pipe and keeps it for the thread. It is made before the thread takes the
+ * submitter's credentials, so it does not count against the submitter's limit of pipes.
+ */
 static int exs_feed_make_pipe(struct file *file)
 {
 	struct splice_desc nothing = { 0 };
@@ -344,7 +347,7 @@ static int exs_feed_fill(struct exs_feed *f, struct exs_feed_piece *p)
 	return err;
 }
 
-/* A message is sent if there is all of it, also one of no bytes. */
+/* A message is sent only as a whole, and may be empty; a stream sends what was read. */
 static bool exs_feed_sendable(const struct exs_feed *f, const struct exs_feed_piece *p,
 			      int err)
 {

@@ -7,14 +7,14 @@
  *   feed_send.c  how an AF_EXS connection gets the pieces; foreign_feed.c, in
  *                ordinary/, how an ordinary socket does
  *
- * Files are read by a worker, for that may take as long as disks and servers do. It has
- * the submitter's credentials and cgroups, but not what else belongs to a task: so files
- * whose bytes are made for whoever reads them are refused (exs_feed_cached()).
+ * Files are read by a worker, because disks and servers may take long. It has the
+ * submitter's credentials and cgroups, but not its namespaces. So files whose bytes depend
+ * on the reading task are refused (exs_feed_cached()).
  * It reads a little ahead of what is being sent, so a large file does not occupy
  * the page cache.
  *
  * Objects: struct exs_feed, held by its operation and its work; struct exs_feed_piece.
- * Lock: the feed's, a spin lock. Inside it lies the lock of a bucket of lanes.
+ * Lock: the feed's, a spin lock.
  */
 #ifndef EXS_ASYNC_FEED_H
 #define EXS_ASYNC_FEED_H

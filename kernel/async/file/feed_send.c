@@ -178,7 +178,7 @@ int exs_feed_begin(struct exs_feed *f, struct exs_conn *conn, struct exs_call *c
 	f->gate.snd.gate = true;
 	f->gate.call = call;
 	f->gate.done = exs_feed_gate_done;
-	/* It may have ended before we are back. */
+	/* It may end before exs_conn_submit() returns. */
 	kref_get(&f->ref);
 	err = exs_conn_submit(conn, &f->gate);
 	if (!err)

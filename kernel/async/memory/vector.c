@@ -34,7 +34,7 @@
  * struct exs_vector - the memory of one operation
  * @bvec: the pages, in order
  * @nbvecs: how many are there
- * @kept: there is a reference on each page, to be let go of
+ * @kept: the vector has a reference on each page
  * @charged: size of @bvec in pages
  * @user: charged with them: a vector may name the same memory many times, so
  *	the limits of registered and of pinned memory do not bound this
@@ -238,7 +238,7 @@ static int exs_vector_feed(struct exs_op *op, u32 count,
 	return 0;
 }
 
-/* Only the length of a feed's send matters to the functions that it passes. */
+/* With a feed the bytes come later: until then only the length is used. */
 static void exs_vector_iter(struct exs_op *op, unsigned int direction,
 			    const struct exs_vector_need *need)
 {
@@ -343,7 +343,10 @@ static int exs_vector_get_msg(struct exs_sqe_msg *msg, const struct exs_sqe *sqe
 	return msg->count > EXS_IOV_MAX ? -EMSGSIZE : 0;
 }
 
-/* Of AF_EXS it is the program's own call that shuts down. */
+/*
+ * EXS_SQE_MSG_SHUT_WR. On an AF_EXS socket the library calls shutdown(2) itself; on others it
+ * cannot, as the socket gets the bytes of files later.
+ */
 static int exs_vector_shut(struct exs_op *op)
 {
 	if (!op->data.feed || exs_sk_is_exs(op->sk)) {

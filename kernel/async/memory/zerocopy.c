@@ -72,8 +72,8 @@ static bool exs_zerocopy_hold(struct exs_zerocopy *z, const struct msghdr *msg, 
 }
 
 /*
- * Pinning costs by the piece, and so does sending: not worth it for scraps. Nor may scraps
- * that are spliced hold much more memory than they count for.
+ * Each piece costs time to pin and to send, so small pieces of memory are copied. So are
+ * small spliced ones: each holds a whole page, but counts for its bytes only.
  */
 static bool exs_zerocopy_may(const struct msghdr *msg, size_t len)
 {

@@ -57,13 +57,16 @@
 /* Threads of one queue between claim and accept. */
 #define EXS_CLAIMS_MAX	1024
 
-/* It is, or was, a token, and there is no connection. */
+/* Whether a token, or one until now, is an offer: it has no connection of its own. */
 static bool exs_token_is_offer(const struct exs_op *op)
 {
 	return !op->conn.child;
 }
 
-/* An offer keeps its address space's link, whose end ends it; other tokens hold no file. */
+/*
+ * An offer holds a file, so it must end with its address space, and counts at the link. Other
+ * tokens hold no file, and stay.
+ */
 static void exs_token_link(struct exs_op *op, int n)
 {
 	if (exs_token_is_offer(op))
@@ -122,7 +125,7 @@ void exs_token_free_offer(struct exs_op *op)
 	exs_token_free(op);
 }
 
-/* For a moment it is no token; its slot stays. */
+/* It is no token any more, perhaps only for a moment. Its slot stays reserved. */
 static void exs_token_leave(struct exs_op *op)
 {
 	exs_token_link(op, -1);
@@ -264,8 +267,8 @@ static int exs_token_unclaim(struct exs_queue *q, struct exs_op *op)
 }
 
 /*
- * Unclaimed, and from now on used up: the connection is closed, or left where it
- * is if that is an ordinary listener. An offer may have been dropped just now.
+ * End an unclaimed token: its connection is closed, or stays at the listener if that is an
+ * ordinary one. Another thread may have ended the token just now.
  */
 static void exs_token_abort(struct exs_queue *q, struct exs_op *op)
 {
@@ -368,8 +371,8 @@ static int exs_claim_listener(struct exs_op *op, struct exs_ioc_claim *c,
 }
 
 /*
- * A descriptor that was installed may be another file's by now, and is not for
- * us to close: the program does, whatever comes of the claim.
+ * If exs_claim_listener() installed a descriptor, the program closes it, also when the claim
+ * fails. We do not: its number may be another file's by now.
  */
 static int exs_token_claim(struct exs_queue *q, struct exs_op *op,
 			   struct exs_ioc_claim *c, void __user *arg)
@@ -382,9 +385,10 @@ static int exs_token_claim(struct exs_queue *q, struct exs_op *op,
 }
 
 /*
- * A thread that cancelled it just before it became a token may still have it on a list. So it
- * keeps the mark, and no other thread puts it on another list; it ends as soon as it would have
- * to wait. Return: 0, or why it is no token that has left the ring.
+ * The token becomes an operation again. A thread that cancelled the operation just before it
+ * became a token may still have it on a list of its own. So EXS_OP_CANCEL stays set: no other
+ * thread puts it on another list, and it ends when it is issued and would have to wait.
+ * Return: 0; -ENOENT: it is no token any more; -EBUSY: its entry was not read.
  */
 static int exs_token_readmit(struct exs_queue *q, struct exs_op *op,
 			     struct exs_mm_link *link)
@@ -479,7 +483,7 @@ static int exs_claim(struct exs_queue *q, struct exs_op *op,
 	return err;
 }
 
-/* One of them, or none. */
+/* At most one flag. */
 static bool exs_claim_flags_ok(u32 flags)
 {
 	const u32 all = EXS_CLAIM_UNDO | EXS_CLAIM_DROP | EXS_CLAIM_AGAIN | EXS_CLAIM_BACK;

@@ -12,10 +12,10 @@
  * The release itself only queues that work, as every other end of an address space waits for
  * the release (SRCU). As with fput(), the task does the work: before it enters the program
  * that it executes, or before its exit is reported to a waiting parent. A task that does
- * neither only looked at the address space, and may sleep before it returns. In that case,
- * or if it is a kernel thread, a worker does it. A task's works run in reverse order, so the
- * task's files would be put first. Therefore closing a queue's descriptor, which comes
- * before all of these, does the work as well.
+ * neither had only a reference on the address space (as a reader of /proc does), and may sleep
+ * before it returns. In that case, or if it is a kernel thread, a worker does it. A task's
+ * works run in reverse order, so the task's files would be put first. Therefore closing a
+ * queue's descriptor, which comes before all of these, does the work as well.
  *
  * A link holds the notifier, which holds mm_count. The queue owns the link,
  * which stays as long as the queue, or until another address space joins and
@@ -88,9 +88,10 @@ static struct exs_queue *exs_mm_next_queue(struct exs_mm *m)
 
 /*
  * No thread of this address space is left, so no submission is under way, and no link
- * is added. The operations keep their queues until they are cancelled. So do offers, which
- * keep the listener's file: the queue's own may be on its way to that listener. Those that
- * come later are exs_token_is_late(). A second caller does the rest.
+ * is added. Operations hold their queue until they are cancelled. So do offers, which also
+ * hold the listener's file: they must end here, as the queue's own file may be in a message
+ * that waits at that listener. An offer that would be made later is refused
+ * (exs_token_is_late()). Two threads may call this at once: each queue is taken by one.
  */
 static void exs_mm_cancel(struct exs_mm *m)
 {
@@ -100,7 +101,10 @@ static void exs_mm_cancel(struct exs_mm *m)
 	while ((q = exs_mm_next_queue(m))) {
 		exs_queue_collect(q, NULL, exs_mm_match, m, &ops);
 		exs_tokens_drop_offers(q, exs_mm_match, m);
-		/* For a thread that was woken, and did not come to the ring. */
+		/*
+		 * A thread that has exited may have been woken for events, and not have
+		 * read them: wake others for these.
+		 */
 		spin_lock(&q->lock);
 		exs_queue_wake(q, true);
 		spin_unlock(&q->lock);

@@ -13,7 +13,7 @@ struct exs_queue;
 
 /**
  * struct exs_mm_link - an address space that submitted operations to a queue
- * @mm: it
+ * @mm: the address space
  * @queue: the queue, which has it in its list and owns it
  * @mm_node: mm->links; mm->lock
  * @queue_node: queue->links; queue->lock

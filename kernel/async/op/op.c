@@ -277,7 +277,7 @@ static bool exs_cancel_match(const struct exs_op *op, const void *arg)
 	return !(key->flags & EXS_CANCEL_HANDLE) || op->handle == key->handle;
 }
 
-/* Of several the last will do: they have the same event. Return: 0 or 1. */
+/* Withdraw the last one that matches. Return: 0 or 1. */
 static u32 exs_op_withdraw(struct exs_queue *q, const struct exs_cancel_key *key)
 {
 	struct exs_op *op = exs_queue_find_last(q, key->sk, exs_cancel_match, key);

@@ -22,14 +22,13 @@
  *         def->cleanup()   memory goes back before the event is there
  *         exs_queue_post() queue.c: the slot becomes an entry
  *
- * References: the first is in-flight's (it ends in exs_op_complete(), or goes on
- * to the token); the submitter and a canceller hold one each while they look.
- * An operation holds its queue and its sock; and files only if it is a poll,
- * which waits for them, or sends them (feed.h), or the socket is an ordinary one
- * (foreign.h).
+ * References: an operation in flight has one. exs_op_complete() drops it, or passes it on
+ * to the token. The submitter and a canceller have one each while they use the operation.
+ * An operation holds its queue and its sock. It holds files only if it is a poll, which
+ * waits for them, if it sends them (feed.h), or if its socket is an ordinary one (foreign.h).
  *
- * Cancelling and issuing may meet. Two bits tell who asks the socket, so that
- * it is asked exactly once, and not before there is something to be found:
+ * Cancelling and issuing may meet. Two bits decide which thread calls def->cancel(), so
+ * that it is called exactly once, and only after the socket has got the operation:
  *
  *   canceller                            submitter
  *
@@ -41,9 +40,10 @@
  * more, and cancel finds nothing: the memory is there, by reference, so nothing
  * else can have taken its address.
  *
- * Locks: an operation has none; what changes in it is the queue's (queue.h). The claims
- * of a queue have claim_mutex, outside its lock; an address space has exs_mm.lock, too;
- * a poll has a mutex of its own, inside which files are asked.
+ * Locks: an operation has none of its own. The queue's lock (queue.h) guards what changes
+ * in it. claim_mutex lets one thread at a time claim tokens of a queue. exs_mm.lock guards
+ * the queues of an address space. A poll has a mutex, which is held while its files are
+ * asked.
  */
 #ifndef EXS_ASYNC_OP_H
 #define EXS_ASYNC_OP_H

@@ -53,7 +53,7 @@ struct exs_op_timer {
 	u64 pos;
 };
 
-/* The shortest: thousands of operations may have it. In jiffies. */
+/* The shortest timeout, in jiffies: thousands of operations may have one. */
 #define EXS_TIMEOUT_MIN		max(HZ / 100, 1)
 /* The longest time between two looks. */
 #define EXS_TIMEOUT_LOOK	HZ
@@ -71,7 +71,7 @@ static void exs_timeout_look(struct exs_queue *q, unsigned long delay)
 		exs_queue_get(q);
 }
 
-/* Say that time is up, if there is a slot for it. Return: whether it was said. */
+/* Post the event of a timeout, unless the last one is unread. Return: whether it was posted. */
 static bool exs_timeout_tell(struct exs_op_timer *t)
 {
 	struct exs_op *op = t->op;
@@ -104,7 +104,7 @@ static void exs_timeout_again(struct exs_op_timer *t)
 		refcount_inc(&t->op->ref);
 }
 
-/* Its cancellation is the timeout's, unless somebody was quicker. */
+/* Cancel the operation, because of its timeout. If it was cancelled before, that counts. */
 static void exs_timeout_cancel(struct exs_op_timer *t)
 {
 	struct exs_op *op = t->op;
@@ -282,7 +282,7 @@ int exs_timeouts_init(void)
 	return exs_timeout_wq ? 0 : -ENOMEM;
 }
 
-/* Waits for works that have said their last. */
+/* Waits until the last works have returned. */
 void exs_timeouts_exit(void)
 {
 	destroy_workqueue(exs_timeout_wq);

@@ -69,11 +69,11 @@ static long exs_foreign_moved(struct exs_op *op, size_t n, bool all)
 }
 
 /*
- * Whether a worker may send to @to: it must not be named as the sender. That is so if one
- * of the two asks for credentials, and always before the connection was accepted.
+ * Whether a worker may send to @to. It must not if the receiver would see its credentials:
+ * if one of the two sockets asks for them, and always before the connection was accepted.
  *
- * The answer may be old at once. The lock of @to would not help: newer kernels set the
- * option without it, and its holder may sleep for as long as it likes.
+ * The answer may be out of date at once. The lock of @to would not help: newer kernels set
+ * the option without it, and a thread that has it may sleep without a limit.
  */
 static int exs_foreign_unnamed(struct socket *from, const struct sock *to)
 {
@@ -163,7 +163,7 @@ static bool exs_foreign_is_sock_error(int err)
 	}
 }
 
-/* Its bytes are valid, so the socket's error is left for the next call. */
+/* If bytes were received before, they are the result. The next call gets the socket's error. */
 static long exs_foreign_recv_failed(struct exs_op *op, struct sock *sk, int err)
 {
 	if (!op->foreign.done)
@@ -277,7 +277,7 @@ long exs_foreign_try(struct exs_op *op, struct socket *sock)
 	return res;
 }
 
-/* Perhaps not for the first time: accept. */
+/* An accept may begin again: exs_op_again(). */
 static void exs_foreign_begin(struct exs_op *op)
 {
 	INIT_LIST_HEAD(&op->foreign.node);

@@ -7,15 +7,14 @@
  *   foreign_lane.c  when they are tried: order, waiting, backing off, cancelling
  *   foreign_feed.c  one try of a send whose bytes are partly in files
  *
- * A lane is one direction of one socket with the operations that want something
- * of it, in order. It exists as long as it has any, or has offered connections to
- * accepts (claim.c) that did not take them yet, and holds the socket's file:
- * close(2) therefore does not end an operation. What does: the socket (also when
- * it is shut down), a cancellation, the end of the submitter's address space,
- * the end of the queue. No queue depends on the file that an operation holds, so
- * each of these comes about whatever else holds what.
+ * A lane has the operations for one direction of one socket, in order. It exists while it
+ * has operations, or while accepts to which it offered connections (claim.c) have not taken
+ * them. It holds the socket's file. Therefore close(2) does not end an operation. Four things
+ * do: the socket, also when it is shut down; a cancellation; the end of the submitter's
+ * address space; the end of the queue. An operation holds no queue's file, so the end of a
+ * queue never waits for an operation.
  *
- * Lock: that of a bucket of lanes (foreign_lane.c), a spin lock, innermost.
+ * Lock: that of a bucket of lanes (foreign_lane.c), a spin lock.
  */
 #ifndef EXS_ASYNC_FOREIGN_H
 #define EXS_ASYNC_FOREIGN_H
@@ -42,11 +41,11 @@ u64 exs_foreign_ops_supported(void);
 
 /**
  * exs_foreign_try() - try an operation
- * @op: it; the caller is the only one who does
+ * @op: the operation; no other thread tries it at the same time
  * @sock: its socket
  *
  * Context: process, no lock held; does not wait for the socket's peer.
- * Return: what it completes with; -EAGAIN: not now, nothing was done;
+ * Return: the operation's result; -EAGAIN: the socket does not let it, and nothing was done;
  * -EIOCBQUEUED: part of it was done, try again.
  */
 long exs_foreign_try(struct exs_op *op, struct socket *sock);
@@ -90,8 +89,8 @@ void exs_lane_cancel(struct exs_op *op);
  * @op: it; the caller tries it
  * @waiting: connections that wait at the listener
  *
- * Return: 0: it is a token from now on, until exs_lane_return(); -EAGAIN: others
- * are for all of these.
+ * Return: 0: it is a token from now on, until exs_lane_return(); -EAGAIN: all of these
+ * connections are offered to other accepts.
  */
 long exs_lane_offer(struct exs_op *op, unsigned int waiting);
 

@@ -143,7 +143,7 @@ static bool exs_lane_unused(const struct exs_lane *lane)
 	return list_empty(&lane->ops) && !lane->offered;
 }
 
-/* And nobody else comes back to it. */
+/* And no thread that took an operation back comes back to it: exs_lane_end_taken(). */
 static bool exs_lane_empty(const struct exs_lane *lane)
 {
 	return exs_lane_unused(lane) && !lane->taken;
@@ -211,7 +211,10 @@ static void exs_lane_post(struct exs_op *op, long res)
 /* Waiters: exs_lane_issue(), exs_lane_wait_cancelled(), exs_lane_wait_gone(). */
 static void exs_lane_tell(struct sock *sk)
 {
-	/* No lock orders that before the look whether somebody waits. */
+	/*
+	 * wake_up_var() looks for waiting threads without a lock. So what they wait for must be
+	 * visible before it looks.
+	 */
 	smp_mb();
 	wake_up_var(sk);
 }
@@ -331,7 +334,7 @@ static void exs_lane_free(struct exs_lane *lane)
 	module_put(THIS_MODULE);
 }
 
-/* Nobody waits at it; the caller holds the file, too. */
+/* No thread waits for its end. The file has another reference, the caller's. */
 static void exs_lane_undo(struct exs_lane *lane)
 {
 	fput(lane->file);
@@ -373,8 +376,9 @@ static void exs_lane_put_again(struct exs_turn *turn)
 }
 
 /*
- * The last owner's. Nobody queues the work any more, and if it runs we are it. But
- * a wake-up, or a cancellation, may have come after we began.
+ * The last owner's. From here on nobody queues the work. It may still be queued, by a wake-up
+ * or a cancellation after this owner began, so it is cancelled. It is not running, unless this
+ * is the work.
  */
 static void exs_lane_go(struct exs_lane *lane)
 {

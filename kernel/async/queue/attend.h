@@ -41,10 +41,10 @@ struct exs_attend {
 /* The connections of @q's oldest operations. */
 void exs_attend_begin(struct exs_attend *a, struct exs_queue *q);
 
-/* Handles the events that came. */
+/* Stop; the last events are still handled here. */
 void exs_attend_end(struct exs_attend *a);
 
-/* As exs_attend_end(): the events were time and again none of @q's. */
+/* As exs_attend_end(), because the events brought @q nothing again and again. */
 void exs_attend_give_up(struct exs_attend *a);
 
 /* Whether an event came. Between set_current_state() and schedule(), too. */

@@ -43,8 +43,8 @@ static bool exs_busy_over(const struct exs_busy *b)
 }
 
 /*
- * Other tasks get the processor when none counts on us. Return: whether there
- * is anything to poll.
+ * Poll for a slice of time. Other tasks get the processor only between two slices, when no
+ * transport relies on this thread. Return: whether there is anything to poll.
  */
 static bool exs_busy_slice(struct exs_busy *b)
 {

@@ -14,8 +14,8 @@
  * object is kept by the file and by each operation: a dead queue lives on until
  * the last of its operations has ended, and discards their completions.
  *
- * Locks: exs_mm.lock > exs_queue.lock > those of eventfd and wait queues. Both are
- * taken in process context only, and nothing sleeps under them.
+ * Lock: exs_queue.lock, a spin lock. It is taken in process context only. The order of
+ * locks is in Documentation/design.md.
  */
 #ifndef EXS_ASYNC_QUEUE_H
 #define EXS_ASYNC_QUEUE_H
@@ -332,8 +332,8 @@ int exs_queue_set_wait(struct exs_queue *q, s64 mode);
  * @need: until this number of events are there
  * @until: or until this time; KTIME_MAX: for ever
  *
- * Or until there is a signal, or nothing to poll, or, if adaptive, it has taken
- * long enough. A caller that has to know which must look.
+ * It also ends with a signal, without connections to poll, or, if adaptive, after a time that
+ * experience says. The caller checks which of these it was.
  *
  * Context: process, no lock held. Return: when it began, for exs_busy_learn().
  */

@@ -91,7 +91,7 @@ static inline bool exs_slots_reserve(struct exs_slots *s)
 	return true;
 }
 
-/* More are reserved than fit: a claimed token, which had no slot, has one again. */
+/* More are reserved than fit: a claimed token, which had no slot, needs one again. */
 static inline bool exs_slots_overfull(const struct exs_slots *s)
 {
 	return exs_slots_unread(s) + s->reserved > s->capacity;
