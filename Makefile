@@ -19,8 +19,8 @@ kdir	 = $$(tests/vm/kernel $(1) kdir)
 .PHONY: all
 all: lib tools ## library and tools; and the module, if the running kernel's headers are installed
 	@if [ -e "$(KDIR)/Makefile" ]; then scripts/build-module "$(KDIR)"; \
-	else echo "The module was not built: no kernel headers in $(KDIR)." \
-		"Try: sudo apt install linux-headers-$$(uname -r), or: make modules KDIR=..."; fi
+	else echo "The module was not built: no kernel headers in $(KDIR). To get them: $$(scripts/deps --headers);" \
+		"or name others: make modules KDIR=..."; fi
 
 ##@ Building
 .PHONY: deps modules stock-modules debug-kernel debug-modules lib tools examples tests
@@ -116,7 +116,7 @@ vm2: vm-modules tools ## a shell in the first of two connected machines
 	@tests/vm/vm --pair $(KERNEL)
 
 demo: vm-modules tools ## copy a file between two machines; FILE=...
-	@tests/demo $(KERNEL) $(FILE)
+	@tests/demo $(KERNEL) $(if $(FILE),'$(FILE)')
 
 bench: tests stock-modules programs deps-bench ## comparison with verbs, rsockets and TCP, in build/bench/; QUICK=1
 	@tests/bench/run $(if $(QUICK),--quick) $(KERNEL)

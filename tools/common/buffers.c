@@ -27,9 +27,10 @@ static void explain_register(size_t len)
 
 	if (errno == ENOMEM && !getrlimit(RLIMIT_MEMLOCK, &r) &&
 	    r.rlim_cur != RLIM_INFINITY) {
-		say("RLIMIT_MEMLOCK is %s, the buffers need %s: ulimit -l %zu, or use fewer or smaller buffers",
+		say("RLIMIT_MEMLOCK is %s, the buffers need %s: ulimit -l %zu%s, or use fewer or smaller buffers",
 		    show_size(r.rlim_cur, have, sizeof(have)),
-		    show_size(len, need, sizeof(need)), (len + 1023) / 1024);
+		    show_size(len, need, sizeof(need)), (len + 1023) / 1024,
+		    len > r.rlim_max ? ", after the administrator has raised the hard limit (see limits.conf(5))" : "");
 		return;
 	}
 	say_errno("cannot register %s of memory",

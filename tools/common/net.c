@@ -22,7 +22,7 @@ bool net_init(void)
 		    "module exs is not loaded: modprobe exs" :
 		    "AF_EXS is switched off: sysctl net.exs.enabled=1");
 	else if (errno == EPROTONOSUPPORT)
-		say("module exs and libexs have different versions");
+		say("module exs and libexs have different versions: install both anew, modprobe -r exs, modprobe exs");
 	else
 		say_errno("cannot use AF_EXS");
 	return false;
@@ -99,6 +99,28 @@ static void explain_no_device(const struct endpoint *ep,
 		    addr, strerror(err));
 }
 
+const char *net_advice(int err, bool remote)
+{
+	switch (err) {
+	case EACCES:
+		return remote ? "" : ": choose a port above 1023, or run it as root";
+	case EADDRINUSE:
+		return ": another program has the port: choose another port";
+	case ENOBUFS:
+		return ": a limit of the administrator is reached: grep ^limit_ /proc/net/exs";
+	case EPROTO:
+		return ": the program there uses RDMA, but not AF_EXS";
+	case EPROTONOSUPPORT:
+		return ": the module exs there has another version: install the same one on both machines";
+	case EPROTOTYPE:
+		return ": the listener there has the other socket type (SOCK_STREAM or SOCK_SEQPACKET)";
+	case ETIMEDOUT:
+		return ": no RDMA device there (see rdma link there), or a firewall drops UDP port 4791";
+	default:
+		return "";
+	}
+}
+
 int net_listen(const struct endpoint *ep, int type)
 {
 	struct addrinfo *list = resolve(ep, AI_PASSIVE), *ai;
@@ -111,8 +133,9 @@ int net_listen(const struct endpoint *ep, int type)
 	if (fd < 0 && no_device(errno))
 		explain_no_device(ep, list, false, errno);
 	else if (fd < 0)
-		say_errno("cannot listen on %s port %s",
-			  *ep->host ? ep->host : "*", ep->port);
+		say("cannot listen on %s port %s: %s%s",
+		    *ep->host ? ep->host : "*", ep->port, strerror(errno),
+		    net_advice(errno, false));
 	freeaddrinfo(list);
 	return fd;
 }
@@ -140,7 +163,8 @@ static void explain_connect(const struct endpoint *ep,
 		say("%s port %s: connection refused: is '%s' running there?",
 		    ep->host, ep->port, listener);
 	else
-		say_errno("%s port %s", ep->host, ep->port);
+		say("%s port %s: %s%s", ep->host, ep->port, strerror(errno),
+		    net_advice(errno, true));
 }
 
 int net_connect(const struct endpoint *ep, int type, const char *listener)

@@ -18,6 +18,9 @@ bool net_init(void);
 int net_listen(const struct endpoint *ep, int type);
 int net_connect(const struct endpoint *ep, int type, const char *listener);
 
+/* What to do about @err of a connect (@remote) or of a bind or listen; "": not known. */
+const char *net_advice(int err, bool remote);
+
 /* A socket's own or peer's address, as "10.0.0.1 port 7025". */
 typedef int (*net_name_fn)(int, struct sockaddr *, socklen_t *);
 const char *net_name(int fd, net_name_fn get, char *buf, size_t len);

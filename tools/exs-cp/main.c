@@ -13,7 +13,8 @@ volatile sig_atomic_t interrupted;
 
 static const char usage[] =
 "Usage: exs-cp [OPTION]... FILE... HOST[:PORT]\n"
-"       exs-cp --listen [OPTION]... [[ADDRESS]:PORT] [DESTINATION]\n"
+"       exs-cp --listen [OPTION]... [:PORT] [DESTINATION]\n"
+"       exs-cp --listen [OPTION]... ADDRESS[:PORT] DESTINATION\n"
 "Copy files from one host to another through AF_EXS (sockets over RDMA).\n"
 "FILE - is standard input. DESTINATION is a directory (the default is .), a\n"
 "file, or - for standard output. Write an IPv6 address in brackets.\n"

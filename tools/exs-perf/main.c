@@ -10,7 +10,7 @@
 #include "say.h"
 
 static const char usage[] =
-"Usage: exs-perf --listen [OPTION]... [[ADDRESS]:PORT]\n"
+"Usage: exs-perf --listen [OPTION]... [ADDRESS][:PORT]\n"
 "       exs-perf --blast|--pingpong [OPTION]... HOST[:PORT]\n"
 "Measure how fast AF_EXS moves registered memory between two hosts.\n"
 "\n"

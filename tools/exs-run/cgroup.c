@@ -6,6 +6,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <ftw.h>
 #include <inttypes.h>
 #include <limits.h>
 #include <stdint.h>
@@ -24,6 +25,7 @@
 
 #define PINS		"/sys/fs/bpf"
 #define PREFIX		"exs-run-"
+#define CGROUPS		"/sys/fs/cgroup"
 #define HOOK		"update_socket_protocol"
 
 /* Names of links: a cgroup's has its number, because its path may change. */
@@ -226,7 +228,7 @@ static int each_pin(bool (*look)(const char *name))
 	int good = 0;
 
 	if (!dir) {
-		say_errno(PINS);
+		say_errno("where EXS is on is not known (run it as root): " PINS);
 		return -1;
 	}
 	while ((d = readdir(dir)))
@@ -258,9 +260,37 @@ int cgroup_off(const char *cgroup, bool all)
 	return !pin_name(cgroup, name, sizeof(name)) || !take_away(name);
 }
 
+/* nftw(3) passes nothing on: the number to be found, and its path. */
+static struct {
+	uintmax_t number;
+	char path[PATH_MAX];
+} wanted;
+
+static int is_wanted(const char *path, const struct stat *st, int type, struct FTW *ftw)
+{
+	struct statfs fs;
+
+	(void)ftw;
+	/* Another file system may have the same number. */
+	if (type != FTW_D || st->st_ino != wanted.number || statfs(path, &fs) ||
+	    fs.f_type != CGROUP2_SUPER_MAGIC)
+		return 0;
+	snprintf(wanted.path, sizeof(wanted.path), "%s", path);
+	return 1;
+}
+
+/* A link, and the path of its cgroup. */
 static bool show(const char *name)
 {
-	puts(name);
+	static const char prefix[] = PINS "/" PREFIX "cgroup-";
+
+	if (strncmp(name, prefix, strlen(prefix))) {
+		puts(name);
+		return true;
+	}
+	wanted.number = strtoumax(name + strlen(prefix), NULL, 10);
+	printf("%s: %s\n", name, nftw(CGROUPS, is_wanted, 16, FTW_PHYS) == 1 ?
+	       wanted.path : "no cgroup below " CGROUPS);
 	return true;
 }
 
