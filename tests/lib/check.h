@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * A named case runs in a process of its own, with a time limit. CHECK() ends
- * it. A case that cannot run here calls SKIP().
+ * it. A case that cannot run here calls SKIP(), if the file SKIPS has the reason.
  */
 #ifndef TESTS_LIB_CHECK_H
 #define TESTS_LIB_CHECK_H
@@ -18,7 +18,7 @@
 } while (0)
 
 #define SKIP(why) do {							\
-	fprintf(stderr, "%s\n", why);					\
+	printf("skip %s: %s\n", current->name, why);			\
 	exit(77);							\
 } while (0)
 
@@ -26,6 +26,8 @@ struct test {
 	const char *name;
 	void (*fn)(void);
 };
+
+extern const struct test *current;
 
 extern const struct test queue_tests[], life_tests[], thread_tests[],
 			 call_tests[], msg_tests[], file_tests[], addr_tests[],

@@ -37,6 +37,16 @@ says()
 
 debian=(comm printf sort awk id)
 
+# user [sudo]: id names an ordinary one, with a sudo or without.
+user()
+{
+	printf '#!/bin/bash\necho 1000\n' > "$dir/id"
+	chmod +x "$dir/id"
+	ln -sf "$dir/id" "$dir/bin/id"
+	[ -z "${1-}" ] || printf '#!/bin/bash\nexec "$@"\n' > "$dir/bin/sudo"
+	[ -z "${1-}" ] || chmod +x "$dir/bin/sudo"
+}
+
 case_packages()
 {
 	only "${debian[@]}" && add_debian || return
@@ -45,11 +55,16 @@ case_packages()
 
 case_packages_as_user()
 {
-	only "${debian[@]}" && add_debian || return
-	printf '#!/bin/bash\necho 1000\n' > "$dir/id"
-	chmod +x "$dir/id"
-	ln -sf "$dir/id" "$dir/bin/id"
-	says "or: sudo apt install " "$top/scripts/deps" build
+	only "${debian[@]}" && add_debian && user sudo || return
+	says $'them:\n    sudo apt install ' "$top/scripts/deps" build
+}
+
+# It neither names sudo nor tries it.
+case_packages_without_sudo()
+{
+	only "${debian[@]}" env && add_debian && user || return
+	says "as root: apt install " "$top/scripts/deps" build &&
+		says "as root: apt install " env EXS_DEPS=install "$top/scripts/deps" build
 }
 
 # Lists without the suite that has Linux 6.12.
@@ -83,8 +98,26 @@ case_elsewhere_machines()
 
 case_headers()
 {
-	only uname
-	says "linux-headers-$(uname -r)" "$top/scripts/build-module" "$dir/nowhere"
+	only uname "${debian[@]}" && add_debian || return
+	says "apt install linux-headers-$(uname -r)" "$top/scripts/build-module" "$dir/nowhere"
+}
+
+case_headers_elsewhere()
+{
+	only uname || return
+	says "install the headers of $(uname -r) (README.md)" "$top/scripts/build-module" "$dir/nowhere"
+}
+
+case_inside_needs_root()
+{
+	only id && user || return
+	says "this needs root" "$top/scripts/inside" "$dir" true
+}
+
+case_demo_without_file()
+{
+	only env || return
+	says "$dir/no file: no such file" "$top/tests/demo" 6.12 "$dir/no file"
 }
 
 # Root may write everywhere, so it runs this as another user.
@@ -103,8 +136,8 @@ case_may_install()
 	DESTDIR=$dir/stage PREFIX=/usr "$top/scripts/install" --may && [ ! -e "$dir/stage" ]
 }
 
-for name in packages packages_as_user packages_unknown elsewhere elsewhere_complete elsewhere_machines headers \
-	may_not_install may_install; do
+for name in packages packages_as_user packages_without_sudo packages_unknown elsewhere elsewhere_complete \
+	elsewhere_machines headers headers_elsewhere inside_needs_root demo_without_file may_not_install may_install; do
 	output=$("case_$name" 2>&1)
 	case $? in
 	0) echo "ok   deps $name"; passed=$((passed + 1)) ;;

@@ -7,6 +7,8 @@
 
 #define LIMIT_SECONDS	300
 
+const struct test *current;
+
 static int passed, failed, skipped;
 
 static int run_in_child(const struct test *t)
@@ -32,12 +34,14 @@ static void run(const struct test *t, const char *only)
 
 	if (only && !strstr(t->name, only))
 		return;
+	current = t;
 	ret = run_in_child(t);
 	passed += ret == 0;
 	skipped += ret == 77;
 	failed += ret != 0 && ret != 77;
-	printf("%s %s\n", ret == 0 ? "ok  " : ret == 77 ? "skip" : "FAIL",
-	       t->name);
+	/* SKIP() has said it, with the reason. */
+	if (ret != 77)
+		printf("%s %s\n", ret == 0 ? "ok  " : "FAIL", t->name);
 }
 
 int main(int argc, char **argv)

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-/* The arguments of exs-cp: sizes, addresses, names, parts. */
+/* The arguments of exs-cp: sizes, addresses, names, parts; what to do about errors. */
+#include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <string.h>
@@ -7,6 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "../../tools/common/net.h"
 #include "../../tools/common/parse.h"
 #include "../../tools/exs-cp/output.h"
 #include "check.h"
@@ -188,6 +190,16 @@ static void checks_destinations(void)
 	CHECK(!root || !seteuid(0));
 }
 
+static void knows_advice(void)
+{
+	CHECK(strstr(net_advice(ETIMEDOUT, true), "4791"));
+	CHECK(strstr(net_advice(EPROTOTYPE, true), "SOCK_SEQPACKET"));
+	CHECK(strstr(net_advice(ENOBUFS, true), "/proc/net/exs"));
+	CHECK(strstr(net_advice(EADDRINUSE, false), "another port"));
+	CHECK(*net_advice(EACCES, false) && !*net_advice(EACCES, true));
+	CHECK(!*net_advice(EINVAL, true));
+}
+
 const struct test tool_tests[] = {
 	{ "sizes", sizes },
 	{ "endpoints", endpoints },
@@ -198,5 +210,6 @@ const struct test tool_tests[] = {
 	{ "refuses planted parts", refuses_planted_parts },
 	{ "writes directly", writes_directly },
 	{ "checks destinations", checks_destinations },
+	{ "knows advice", knows_advice },
 	{ NULL, NULL },
 };

@@ -97,6 +97,27 @@ static void test_own_pieces(void)
 	EXPECT(exs_engine_next_tx(&a, 6000, &tx) && tx.len == 6000 && tx.snd == &snd[2]);
 }
 
+/* A send that waits may grow; one that has begun may not. */
+static void test_last(void)
+{
+	start_ring(16);
+	EXPECT(!exs_engine_last_snd(&a));
+	send_on(&a, &snd[0], 10);
+	EXPECT(exs_engine_last_snd(&a) == &snd[0]);
+	send_on(&a, &snd[1], 1);
+	EXPECT(exs_engine_last_snd(&a) == &snd[1]);
+	snd[1].len += 8;
+	EXPECT(writes(&a, &b, EXS_IMM_INDIRECT, 10) && exs_engine_last_snd(&a) == &snd[1]);
+	/* Of nine bytes, as many as there is room for. */
+	EXPECT(writes(&a, &b, EXS_IMM_INDIRECT, 5) && !tx.snd_done && !exs_engine_last_snd(&a));
+	recv_on(&b, &rcv[0], 100, 0);
+	EXPECT(copies(&b) == 15);
+	EXPECT(passes(&b, &a, EXS_MSG_SPACE) && writes(&a, &b, EXS_IMM_INDIRECT, 4));
+	EXPECT(tx.snd_done && !exs_engine_last_snd(&a));
+	gate_on(&a, &snd[2]);
+	EXPECT(!exs_engine_last_snd(&a));
+}
+
 static void test_switch_and_back(void)
 {
 	start_ring(16);
@@ -652,6 +673,7 @@ int main(void)
 {
 	static const struct test tests[] = {
 		{ "direct", test_direct },
+		{ "the last send", test_last },
 		{ "WAITALL in windows", test_waitall_windows },
 		{ "a transfer in pieces", test_pieces },
 		{ "pieces of a send's own size", test_own_pieces },

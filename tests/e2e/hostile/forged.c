@@ -131,7 +131,7 @@ static void neighbour_lives(struct scene *s)
  * It is the victim that connects: then soft-RoCE repeats for ever what nobody
  * answers, and there is all the time to forge an answer.
  */
-static void attach(struct scene *s)
+static void attach(struct scene *s, long stall_timeout)
 {
 	struct message advert = { .type = ADVERT, .nsegs = 1, .segs = { { 0x10000, 0x777700, LEN } } }, m;
 	struct hello hello = good_hello();
@@ -139,7 +139,7 @@ static void attach(struct scene *s)
 
 	/* So it says nothing but its greeting. */
 	hello.features = htole32(H_ASK);
-	write_sysctl("stall_timeout", limit_ms() / 2);
+	write_sysctl("stall_timeout", stall_timeout);
 	pair_open(&s->neighbour);
 	raw_listen(&s->l, &at);
 	s->fd = new_socket();
@@ -196,7 +196,7 @@ static void answered(uint8_t opcode, uint8_t syndrome, int err, int (*said)(int 
 	char *out = pages(LEN);
 	struct scene s;
 
-	attach(&s);
+	attach(&s, limit_ms() / 2);
 	fall_silent(&s);
 	wait_until(next_psn(&s) == s.psn);
 	start_send(s.fd, out, LEN, q, 1, NO_REGION);
@@ -245,8 +245,36 @@ static void refusals(void)
 	with_device(each_nak);
 }
 
+/* Nothing is forged: who gets no answer at all gives up. */
+static void no_answer(void *arg)
+{
+	exs_qhandle_t q = queue_new(2);
+	char *out = pages(LEN);
+	struct scene s;
+
+	(void)arg;
+	add_device();
+	attach(&s, 2000);
+	fall_silent(&s);
+	start_send(s.fd, out, LEN, q, 1, NO_REGION);
+	event_is(q, EXS_EVT_SEND, 1, ETIMEDOUT, 0);
+	must_be(delta("stall_timeout"), 1);
+	must_be(so_error(s.fd), ETIMEDOUT);
+	neighbour_lives(&s);
+	close(s.fd);
+	raw_close(&s.r);
+	raw_close(&s.l);
+	pair_close(&s.neighbour);
+}
+
+static void silence(void)
+{
+	with_device(no_answer);
+}
+
 static const struct e2e_case cases[] = {
 	{ "fatal_error", fatal_error, .on = ON_STREAM6 | ON_SEQ6, .needs = NEEDS_ONE },
+	{ "silence", silence, .on = ON_STREAM6 | ON_SEQ6, .needs = NEEDS_ONE },
 	{ "refusals", refusals, .on = ON_STREAM6 | ON_SEQ6, .needs = NEEDS_ONE },
 	{}
 };

@@ -228,7 +228,7 @@ void write_sysctl(const char *name, long value)
 	if (sysctls_changed)
 		*sysctls_changed = true;
 	/* Of the whole machine, so only the initial namespace has it. */
-	if (!strcmp(name, "max_user_workers"))
+	if (!strcmp(name, "max_user_workers") || !strcmp(name, "max_peer_pages"))
 		write_setting(&s);
 	else
 		in_each_namespace(write_setting, &s);

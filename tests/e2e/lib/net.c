@@ -306,6 +306,8 @@ void wait_io(int fd, int events)
 {
 	int got = poll_wait(fd, events);
 
+	if (!got)
+		print_stacks();
 	check(got & events, "poll for %#x gives %#x", events, got);
 }
 

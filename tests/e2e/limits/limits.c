@@ -261,6 +261,16 @@ static long group_memory(void)
 	return atol(text);
 }
 
+static void group_open(void)
+{
+	must(unshare(CLONE_NEWNS));
+	must(mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL));
+	check(!mkdir("/run/exs/cgroup", 0755) || errno == EEXIST, "mkdir: %s", errno_name(errno));
+	must(mount("none", "/run/exs/cgroup", "cgroup2", 0, NULL));
+	write_group("/run/exs/cgroup/cgroup.subtree_control", "+memory");
+	must(mkdir(GROUP, 0755));
+}
+
 static void grouped_listener(void *arg)
 {
 	const struct dweller *d = arg;
@@ -286,12 +296,7 @@ static void ring_in_cgroup(void)
 	pid_t pid;
 	int c;
 
-	must(unshare(CLONE_NEWNS));
-	must(mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL));
-	must(mkdir("/run/exs/cgroup", 0755));
-	must(mount("none", "/run/exs/cgroup", "cgroup2", 0, NULL));
-	write_group("/run/exs/cgroup/cgroup.subtree_control", "+memory");
-	must(mkdir(GROUP, 0755));
+	group_open();
 	write_sysctl("ring_size", 1 << 20);
 	pid = spawn(grouped_listener, &d);
 	to = address_of(SERVER, hear(d.out.rd));
@@ -306,6 +311,31 @@ static void ring_in_cgroup(void)
 	tell(d.in.wr, 1);
 	join(pid);
 	close(c);
+	wait_until(!counter("live_conns"));
+	must(rmdir(GROUP));
+}
+
+static void grouped_sender(void *arg)
+{
+	const struct pair *p = arg;
+	long before;
+
+	write_group(GROUP "/cgroup.procs", "0");
+	before = group_memory();
+	send_until_full(p->c, 1);
+	check(group_memory() - before >= MIB, "sends of 4 MiB: the cgroup has %ld bytes more", group_memory() - before);
+}
+
+/* Plain sends are copied; whoever makes them pays. */
+static void sends_in_cgroup(void)
+{
+	struct pair p;
+
+	group_open();
+	write_sysctl("sndbuf", 4 * MIB);
+	pair_open(&p);
+	join(spawn(grouped_sender, &p));
+	pair_close(&p);
 	wait_until(!counter("live_conns"));
 	must(rmdir(GROUP));
 }
@@ -326,6 +356,25 @@ static void ring_charged(void)
 	must_be(delta("limit_pages"), 1 + delta("credits_denied"));
 	must_be(delta("resets_nomem"), 1);
 	must_be(so_error(p.s), ENOBUFS);
+	must_be(counter("live_rings"), 1);
+}
+
+/* What peers ask for has a bound even where a user has none, and a peer waits for it. */
+static void peers_together(void)
+{
+	struct pair p, q;
+
+	set_unbounded(true);
+	write_sysctl("max_peer_pages", 200);
+	pair_open(&p);
+	must_be(send(p.c, long_send, sizeof(long_send), 0), sizeof(long_send));
+	wait_until(counter("live_rings") == 1);
+	pair_open(&q);
+	must_be(send(q.c, long_send, sizeof(long_send), 0), sizeof(long_send));
+	wait_delta("limit_peer_pages", 1);
+	must_be(counter("live_rings"), 1);
+	pair_close(&p);
+	must_be(recv(q.s, pages(sizeof(long_send)), sizeof(long_send), MSG_WAITALL), sizeof(long_send));
 	must_be(counter("live_rings"), 1);
 }
 
@@ -565,6 +614,36 @@ static void orphan_limit(void)
 	must_be(read_to_end(p.s), 0);
 }
 
+static void take_orphans(void *arg)
+{
+	struct pair p, q;
+
+	drop_privileges();
+	close_unsent(&p);
+	close_unsent(&q);
+	must_be(delta("orphan_limit"), 1);
+	tell(*(int *)arg, 1);
+	pause();
+}
+
+/* A user leaves as many places as it takes: another one's data are not lost. */
+static void orphans_of_another(void)
+{
+	struct pipe_pair taken = pipe_open();
+	struct pair p;
+	pid_t pid;
+
+	write_sysctl("max_orphans", 2);
+	pid = spawn(take_orphans, &taken.wr);
+	hear(taken.rd);
+	must_be(counter("live_orphans"), 1);
+	close_unsent(&p);
+	must_be(counter("live_orphans"), 2);
+	must_be(read_to_end(p.s), 0);
+	kill(pid, SIGKILL);
+	reap(pid);
+}
+
 /* Closing a socket does not make room for another connection before it is over. */
 static void orphan_charged(void)
 {
@@ -727,8 +806,10 @@ static const struct e2e_case cases[] = {
 	{ "containers_of_root", containers_of_root, .on = ON_EXS, .needs = NEEDS_ONE },
 	{ "network_namespaces", network_namespaces, .on = ON_EXS, .needs = NEEDS_ONE },
 	{ "ring_in_cgroup", ring_in_cgroup, .on = ON_STREAM, .needs = NEEDS_ONE },
+	{ "sends_in_cgroup", sends_in_cgroup, .on = ON_STREAM, .needs = NEEDS_ONE },
 	{ "messages_without_ring", messages_without_ring, .on = ON_SEQ, .needs = NEEDS_ONE },
 	{ "ring_charged", ring_charged, .on = ON_STREAM, .needs = NEEDS_ONE },
+	{ "peers_together", peers_together, .on = ON_STREAM, .needs = NEEDS_ONE },
 	{ "connects_into_black_hole", connects_into_black_hole, .on = ON_EXS, .needs = NEEDS_SIW },
 	{ "fetched_charged", fetched_charged, .on = ON_SEQ, .needs = NEEDS_ONE },
 	{ "operations", operations, .on = ON_STREAM, .needs = NEEDS_ONE },
@@ -740,6 +821,7 @@ static const struct e2e_case cases[] = {
 	{ "orphan_expires", orphan_expires, .on = ON_BOTH, .needs = NEEDS_ONE },
 	{ "orphan_charged", orphan_charged, .on = ON_BOTH, .needs = NEEDS_ONE },
 	{ "refused_is_over", refused_is_over, .on = ON_BOTH, .needs = NEEDS_ONE },
+	{ "orphans_of_another", orphans_of_another, .on = ON_BOTH, .needs = NEEDS_ONE },
 	{ "orphan_limit", orphan_limit, .on = ON_BOTH, .needs = NEEDS_ONE },
 	{ "linger_gives_up", linger_gives_up, .on = ON_BOTH, .needs = NEEDS_ONE },
 	{ "unreachable", unreachable, .on = ON_ALL6, .needs = NEEDS_ONE },

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * A user whose operations occupy workers delays only that user's operations. In each case
+ * A user whose operations occupy workers delays only that user's operations. In most cases
  * two of root's workers are stuck, as many as a user may have; a third operation of root
  * waits for them, and one of another user does not.
  */
@@ -92,17 +92,28 @@ static void stick(struct stuck *s)
 	}
 }
 
+static void let_go(struct stuck *s, int i)
+{
+	held_page_let_go(&s->r[i].page);
+	must_be(pthread_join(s->threads[i], NULL), 0);
+}
+
+static void all_ended(struct stuck *s)
+{
+	int i;
+
+	for (i = 0; i < ALL; i++)
+		must_be(event_next(s->q).exs_evt_errno, 0);
+}
+
 static void unstick(struct stuck *s)
 {
 	int i;
 
 	no_event(s->q);
-	for (i = 0; i < STUCK; i++) {
-		held_page_let_go(&s->r[i].page);
-		must_be(pthread_join(s->threads[i], NULL), 0);
-	}
-	for (i = 0; i < ALL; i++)
-		must_be(event_next(s->q).exs_evt_errno, 0);
+	for (i = 0; i < STUCK; i++)
+		let_go(s, i);
+	all_ended(s);
 }
 
 static void locked_sockets(void)
@@ -112,6 +123,40 @@ static void locked_sockets(void)
 	stick(&s);
 	other(receive, NULL);
 	unstick(&s);
+}
+
+/* One with much to do leaves its turn to the next now and then. */
+static void much_to_do(void)
+{
+	enum { MANY = 200, LAST };
+	exs_qhandle_t q = queue_new(LAST);
+	exs_mhandle_t m = region_new(bytes, sizeof(bytes), 0);
+	struct pair much, one;
+	struct stuck s;
+	long waited;
+	int i;
+
+	pair_open(&much);
+	pair_open(&one);
+	stick(&s);
+	waited = delta("turns_waited");
+	for (i = 0; i < MANY; i++) {
+		start_recv(much.s, bytes, 1, 0, q, i, m);
+		must_be(send(much.c, "x", 1, 0), 1);
+	}
+	wait_delta("turns_waited", waited + 1);
+	start_recv(one.s, bytes, 1, 0, q, MANY, m);
+	must_be(send(one.c, "x", 1, 0), 1);
+	wait_delta("turns_waited", waited + 2);
+	/* There is one turn for all; the other is still stuck. */
+	let_go(&s, 0);
+	for (i = 0; event_next(q).exs_evt_ahandle != MANY; i++)
+		;
+	check(i < MANY, "it had to wait for all of another socket's");
+	for (; i < MANY; i++)
+		must_be(event_next(q).exs_evt_errno, 0);
+	let_go(&s, 1);
+	all_ended(&s);
 }
 
 static void closes(void *arg)
@@ -314,6 +359,7 @@ static void locked_connects(void)
 
 static const struct e2e_case cases[] = {
 	{ "locked_sockets", locked_sockets, .on = ON_TCP, .needs = NEEDS_ONE },
+	{ "much_to_do", much_to_do, .on = ON_TCP, .needs = NEEDS_ONE },
 	{ "shared_close", shared_close, .on = ON_TCP, .needs = NEEDS_ONE },
 	{ "drained_meanwhile", drained_meanwhile, .on = ON_STREAM, .needs = NEEDS_ONE },
 	{ "lingering", lingering, .on = ON_TCP, .needs = NEEDS_ONE },

@@ -268,6 +268,15 @@ case_no_such_port()
 	must_end 2 exs-perf --listen :70000
 }
 
+case_port_taken()
+{
+	mkdir out
+	receive -b $HOST out
+	must_end 1 exs-cp --listen -b $HOST out
+	says "choose another port"
+	kill $RECEIVER
+}
+
 case_loopback()
 {
 	must_end 1 exs-cp /etc/hostname 127.0.0.1

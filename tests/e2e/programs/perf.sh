@@ -83,6 +83,15 @@ case_pingpong_messages() { pingpongs --seqpacket; }
 case_blast() { blasts; }
 case_blast_messages() { blasts --seqpacket; }
 
+# The client says what the server's type of socket is not.
+case_other_type()
+{
+	serve
+	must_end 1 exs-perf --pingpong --seqpacket $HOST
+	[[ $OUT = *"other socket type"* ]] || fail "it says: $OUT"
+	kill $SERVER
+}
+
 posted()
 {
 	[ "$(counter ops_posted)" -ge "$1" ]

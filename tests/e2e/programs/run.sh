@@ -403,7 +403,10 @@ case_static_in_cgroup()
 	use_cgroups static
 	must exs-run --cgroup="$CGROUP"
 	must exs-run --status
-	[[ $OUT = *ready*exs-run-cgroup-* ]] || fail "it says: $OUT"
+	[[ $OUT = *ready*exs-run-cgroup-*": $CGROUP" ]] || fail "it says: $OUT"
+	must chmod 700 /sys/fs/bpf			# as systemd mounts it
+	must_end 1 setpriv --reuid nobody --regid nogroup --clear-groups exs-run --status
+	[[ $OUT = *"run it as root"* ]] || fail "it says: $OUT"
 	serve in_cgroup "$CGROUP/below" busybox httpd -f -p $HOST:$PORT
 	wait_for "the server" in_cgroup "$CGROUP" busybox nc $HOST $PORT -e true
 	must_connect 1 gets in_cgroup "$CGROUP" busybox wget -q -O -

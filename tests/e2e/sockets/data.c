@@ -139,9 +139,12 @@ static void restarted(void)
 static void bad_pointers(void)
 {
 	struct pair p;
+	int i;
 
 	pair_open(&p);
-	must_fail(send(p.c, (void *)8, 100, 0), EFAULT);
+	/* More than there is room for. */
+	for (i = 0; i < 100; i++)
+		must_fail(send(p.c, (void *)8, sizeof(buf), MSG_DONTWAIT), EFAULT);
 	must(send(p.c, "abc", 3, 0));
 	wait_io(p.s, POLLIN);
 	must_fail(recv(p.s, (void *)8, 3, 0), EFAULT);
@@ -340,6 +343,57 @@ static void fill_and_drain(void)
 		recv_all(p.s, i, 0, n);
 		wait_io(p.c, POLLOUT);
 	}
+}
+
+/* Until there is room for no more. Return: bytes. */
+static size_t send_short(int fd, uint64_t *seed)
+{
+	char buf[200];
+	size_t len, pos = 0;
+
+	do {
+		len = 1 + next_random(seed) % sizeof(buf);
+		data_fill(7, pos, buf, len);
+		len = send(fd, buf, len, MSG_DONTWAIT | MSG_NOSIGNAL);
+		if (len != (size_t)-1)
+			pos += len;
+	} while (len != (size_t)-1);
+	must_be(errno, EAGAIN);
+	return pos;
+}
+
+/* Short sends that wait go together: each takes what follows, while it has not begun. */
+static void gathered(void)
+{
+	uint64_t seed = 1;
+	struct pair p;
+	size_t n;
+	int i;
+
+	pair_open(&p);
+	for (i = 0; i < 3; i++) {
+		n = send_short(p.c, &seed);
+		recv_all(p.s, 7, 0, n);
+		wait_io(p.c, POLLOUT);
+	}
+	check(delta("gathered_sends"), "none was gathered");
+}
+
+/* They share pages, and cost what these cost; those that are sent at once are not gathered. */
+static void gathered_room(void)
+{
+	struct pair p;
+	int i;
+
+	pair_open(&p);
+	for (i = 0; i < 20000; i++)
+		must_be(send(p.c, "x", 1, MSG_DONTWAIT), 1);
+	check(delta("gathered_sends") > 10000, "%ld were gathered", delta("gathered_sends"));
+	must_be(recv(p.s, pages(20000), 20000, MSG_WAITALL), 20000);
+	counters_mark();
+	send_all(p.c, 8, 0, 100);
+	recv_all(p.s, 8, 0, 100);
+	must_be(delta("gathered_sends"), 0);
 }
 
 /* TCP grows its buffer as it likes, up to what a test means to be too much. */
@@ -705,6 +759,8 @@ static const struct e2e_case cases[] = {
 	{ "both_directions", both_directions, .on = ON_ALL6 | ON_TCP | ON_FACES },
 	{ "transfer", NULL, transfer_client, transfer_server, .on = ON_ALL6 | ON_TCP | ON_FACES },
 	{ "ping_pong", ping_pong, .on = CALLS },
+	{ "gathered", gathered, .on = ON_STREAM },
+	{ "gathered_room", gathered_room, .on = ON_STREAM },
 	{ "fill_and_drain", fill_and_drain, .on = CALLS },
 	{ "blocked_sender", blocked_sender, .on = CALLS },
 	{ "half_close", half_close, .on = CALLS },

@@ -418,6 +418,24 @@ static void no_answer(void)
 	must_be(so_error(c), 0);
 }
 
+/* A program that waits for less time than others does not decide for them. */
+static void impatient(void)
+{
+	/* Of no other case, as it must not be remembered. */
+	union address to = address_from(e2e.domain, e2e.domain == AF_INET ? "10.77.0.8" : "fd77::8", 99);
+	int c = falling(), other = falling();
+
+	write_sysctl("fallback_memory", 3600 * 1000);
+	set_int(c, IPPROTO_TCP, TCP_USER_TIMEOUT, 100);
+	set_nonblock(c, true);
+	set_nonblock(other, true);
+	must_fail(connect(c, &to.sa, address_len(&to)), EINPROGRESS);
+	wait_delta("fallback_no_answer", 1);
+	must_fail(connect(other, &to.sa, address_len(&to)), EINPROGRESS);
+	must_be(why(other), EXS_FELL_BACK_NOT);
+	must_be(delta("fallback_remembered"), 0);
+}
+
 /* What is not remembered is tried again. */
 static void forgotten(void)
 {
@@ -744,6 +762,31 @@ static void said_by_peer(void)
 	raw_close(&peer);
 }
 
+/* It is remembered as long as nothing is heard of it. */
+static void heard(void)
+{
+	struct pair p;
+	int i, c;
+
+	peer_open();
+	write_sysctl("fallback_timeout", 100);
+	write_sysctl("fallback_memory", 3600 * 1000);
+	for (i = 0; i < 2; i++) {
+		c = falling();
+		must(connect_to(c, peer_tcp));
+		by_tcp(c, peer_tcp, EXS_FELL_BACK_NO_ANSWER);
+		close(c);
+		c = falling();
+		must(connect_to(c, peer_tcp));
+		by_tcp(c, peer_tcp, EXS_FELL_BACK_REMEMBERED);
+		close(c);
+		/* It connects, and from the same address. */
+		pair_open(&p);
+		pair_close(&p);
+	}
+	raw_close(&peer);
+}
+
 /* It agrees, in words that are none of ours. */
 static void strange_answer(void)
 {
@@ -1063,6 +1106,7 @@ static const struct e2e_case cases[] = {
 	{ "device_kept", device_kept, .on = ON_FACES },
 	{ "foreign_address", foreign_address, .on = ON_FACES },
 	{ "no_answer", no_answer, .on = ON_FACES, .needs = NEEDS_ONE },
+	{ "impatient", impatient, .on = ON_FACES, .needs = NEEDS_ONE },
 	{ "forgotten", forgotten, .on = ON_INET, .needs = NEEDS_ONE },
 	{ "given_up", given_up, .on = ON_INET, .needs = NEEDS_ONE },
 	{ "host_without", host_without, .on = ON_INET, .needs = NEEDS_ONE },
@@ -1071,6 +1115,7 @@ static const struct e2e_case cases[] = {
 	{ "settings", settings, .on = ON_FACES },
 	{ "at_once", at_once, .on = ON_FACES },
 	{ "said_by_peer", said_by_peer, .on = ON_FACES, .needs = NEEDS_ONE | NEEDS_RXE },
+	{ "heard", heard, .on = ON_FACES, .needs = NEEDS_ONE | NEEDS_RXE },
 	{ "strange_answer", strange_answer, .on = ON_FACES, .needs = NEEDS_ONE | NEEDS_RXE },
 	{ "limit", limit, .on = ON_FACES, .needs = NEEDS_ONE },
 	{ "no_route", no_route, .on = ON_FACES, .needs = NEEDS_ONE },

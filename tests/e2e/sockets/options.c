@@ -12,6 +12,7 @@
 #include <sched.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/epoll.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
 #include <linux/sockios.h>
@@ -541,14 +542,21 @@ static void busy_poll_placed(void)
 static void busy_poll_bounded(void)
 {
 	struct pair p;
+	double began;
+	int n = 0;
 
 	pair_open(&p);
 	set_option(p.c, EXS_SO_BUSY_POLL, 1000000);
 	must_fail(recv(p.c, buf, 1, MSG_DONTWAIT), EAGAIN);
 	must_be(delta("busy_given_up"), 0);
 	set_timeout(p.c, SO_RCVTIMEO, 1);
-	must_fail(recv(p.c, buf, 1, 0), EAGAIN);
-	must_be(delta("busy_given_up"), 1);
+	/* One of some: the machine may be busy. */
+	do {
+		check(n++ < 10, "each polls for a second");
+		began = now();
+		must_fail(recv(p.c, buf, 1, 0), EAGAIN);
+		must_be(delta("busy_given_up"), n);
+	} while (now() - began > 0.5);
 	set_timeout(p.c, SO_RCVTIMEO, 0);
 	catch_signal(SIGALRM, 0);
 	interrupt_self(1);
@@ -666,6 +674,8 @@ static void tcp_info(void)
 /* There is room, but more is not wanted. */
 static void notsent_lowat(void)
 {
+	struct epoll_event change = { .events = EPOLLOUT | EPOLLET };
+	int changes = must(epoll_create1(EPOLL_CLOEXEC));
 	const int ring = 4096;
 	struct pair p;
 
@@ -678,7 +688,10 @@ static void notsent_lowat(void)
 	must_be(send(p.c, buf, 1, 0), 1);
 	must_be(poll_now(p.c, POLLOUT), 0);
 	must_fail(send(p.c, buf, 1, MSG_DONTWAIT), EAGAIN);
+	must(epoll_ctl(changes, EPOLL_CTL_ADD, p.c, &change));
+	must_be(epoll_wait(changes, &change, 1, 0), 0);
 	set_int(p.c, IPPROTO_TCP, TCP_NOTSENT_LOWAT, 2001);
+	must_be(epoll_wait(changes, &change, 1, limit_ms()), 1);
 	must_be(poll_now(p.c, POLLOUT), POLLOUT);
 	set_int(p.c, IPPROTO_TCP, TCP_NOTSENT_LOWAT, 1);
 	must_be(poll_now(p.c, POLLOUT), 0);

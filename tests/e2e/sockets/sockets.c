@@ -165,15 +165,33 @@ static void bind_wrong_address(void)
 	must(bind(fd, &at.sa, address_len(&at)));
 }
 
-static void bind_privileged(void)
+/* To port *@arg, by anybody. */
+static void may_not_bind(void *arg)
 {
-	union address at = address_of(SERVER, 81);
+	union address at = address_of(SERVER, *(int *)arg);
 	int fd;
 
 	enter_side(SERVER);
 	drop_privileges();
 	fd = new_socket();
 	must_fail(bind(fd, &at.sa, address_len(&at)), EACCES);
+}
+
+static void bind_privileged(void)
+{
+	int port = 81;
+
+	may_not_bind(&port);
+}
+
+/* The administrator has more such ports than there are usually. */
+static void bind_privileged_more(void)
+{
+	int port = 1999;
+
+	shell("echo 2000 > /proc/sys/net/ipv4/ip_unprivileged_port_start");
+	join(spawn(may_not_bind, &port));
+	shell("echo 1024 > /proc/sys/net/ipv4/ip_unprivileged_port_start");
 }
 
 static union address any_address(int port)
@@ -601,17 +619,48 @@ static void listen_at_few_ports(void *arg)
 		listener(1);
 }
 
-/* The same for those that listen wherever there is room. */
-static void listen_ports_taken(void)
+static void with_few_ports(void (*fn)(void *arg))
 {
 	char range[64];
 	int end;
 
 	enter_side(SERVER);
 	port_range("r", range, sizeof(range));
-	end = reap(spawn(listen_at_few_ports, NULL));
+	end = reap(spawn(fn, NULL));
 	port_range("w", range, 0);
 	check(!end, "the case ended with %#x", end);
+}
+
+/* The same for those that listen wherever there is room. */
+static void listen_ports_taken(void)
+{
+	with_few_ports(listen_at_few_ports);
+}
+
+static void bind_at_few_ports(void *arg)
+{
+	union address at;
+	int i, fd;
+
+	(void)arg;
+	port_range("w", (char []){ "20000 20015" }, 0);
+	for (i = 0; i < 16; i += 2) {
+		at = address_of(SERVER, 20000 + i + i / 2 % 2);
+		must(bind(new_socket(), &at.sa, address_len(&at)));
+	}
+	e2e.fallback = 1;
+	at = address_of(SERVER, 0);
+	for (i = 0; i < 20; i++) {
+		fd = new_socket();
+		must(bind(fd, &at.sa, address_len(&at)));
+		must(close(fd));
+	}
+}
+
+/* A port that TCP gives may be in use by EXS: it is asked for another. */
+static void bind_ports_taken(void)
+{
+	with_few_ports(bind_at_few_ports);
 }
 
 static void connect_no_route(void)
@@ -841,6 +890,8 @@ static const struct e2e_case cases[] = {
 	{ "bind_twice", bind_twice, .on = ON_BOTH | ON_TCP | ON_INET },
 	{ "bind_wrong_address", bind_wrong_address, .on = ON_STREAM | ON_STREAM6 | ON_TCP6 | ON_INET6 },
 	{ "bind_privileged", bind_privileged, .on = ON_STREAM | ON_STREAM6 | ON_TCP | ON_FACES },
+	{ "bind_privileged_more", bind_privileged_more, .on = ON_STREAM | ON_STREAM6 | ON_TCP | ON_FACES,
+	  .needs = NEEDS_ONE },
 	{ "bind_wildcard", bind_wildcard, .on = ON_ALL6 | ON_TCP | ON_TCP6 | ON_FACES },
 	{ "names", names, .on = ON_ALL6 | ON_TCP | ON_TCP6 | ON_FACES },
 	{ "names_unconnected", names_unconnected, .on = ON_BOTH | ON_TCP | ON_INET },
@@ -867,6 +918,7 @@ static const struct e2e_case cases[] = {
 	{ "connect_no_route", connect_no_route, .on = ON_STREAM | ON_STREAM6 | ON_TCP | ON_TCP6 | ON_FACES },
 	{ "connect_ports_taken", connect_ports_taken, .on = ON_BOTH },
 	{ "listen_ports_taken", listen_ports_taken, .on = ON_BOTH },
+	{ "bind_ports_taken", bind_ports_taken, .on = ON_FACES, .needs = NEEDS_ONE | NEEDS_RXE },
 	{ "connect_wrong_address", connect_wrong_address, .on = ON_STREAM | ON_STREAM6 | ON_TCP | ON_FACES },
 	{ "connect_then_close", connect_then_close, .on = ON_BOTH | ON_TCP | ON_INET },
 	{ "connect_other_type", connect_other_type, .on = ON_BOTH },

@@ -329,6 +329,28 @@ static void file_memory(void)
 	data_check(4, 0, copy, 50000);
 }
 
+/* Nobody has written there yet, and in one of the two nobody may: what is sent is what was written after all. */
+static void written_later(void)
+{
+	char *buf[2] = { pages(PAGE), pages(PAGE) };
+	exs_qhandle_t q = queue_new(1);
+	exs_mhandle_t m[2];
+	struct pair p;
+	int i;
+
+	must(mprotect(buf[1], PAGE, PROT_READ));
+	for (i = 0; i < 2; i++)
+		m[i] = region_new(buf[i], PAGE, EXS_ACCESS_READ);
+	must(mprotect(buf[1], PAGE, PROT_READ | PROT_WRITE));
+	pair_open(&p);
+	for (i = 0; i < 2; i++) {
+		data_fill(i, 0, buf[i], PAGE);
+		start_send(p.c, buf[i], PAGE, q, i, m[i]);
+		event_is(q, EXS_EVT_SEND, i, 0, PAGE);
+		recv_all(p.s, i, 0, PAGE);
+	}
+}
+
 /* Memory that a file system writes back may be sent from, but not received into. */
 static void written_back(void)
 {
@@ -415,6 +437,7 @@ static const struct e2e_case cases[] = {
 	{ "unmapped_beside", unmapped_beside, .on = ON_STREAM },
 	{ "kept_by_child", kept_by_child, .on = ON_STREAM },
 	{ "file_memory", file_memory, .on = ON_BOTH },
+	{ "written_later", written_later, .on = ON_BOTH },
 	{ "written_back", written_back, .on = ON_BOTH },
 	{ "many", many, .on = ON_EXS },
 	{ "large", large, .on = ON_BOTH, .limit = 120 },

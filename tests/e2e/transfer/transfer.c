@@ -48,6 +48,25 @@ static void ends_open(struct ends *e, size_t room, bool registered)
 	e->im = registered ? region_new(e->in, room, EXS_ACCESS_WRITE) : NO_REGION;
 }
 
+/* After shutdown(SHUT_RD) a receive has what is there, as recv(2) has, and waits for no more. */
+static void received_late(void)
+{
+	const size_t sent = 1000;
+	struct ends e;
+	int i;
+
+	ends_open(&e, 65536, true);
+	send_all(e.p.c, 1, 0, sent);
+	wait_io(e.p.s, POLLIN);
+	must(shutdown(e.p.s, SHUT_RD));
+	for (i = 0; i < 3; i++)
+		start_recv(e.p.s, e.in + 16384 * i, 16384, MSG_WAITALL, e.rq, i, e.im);
+	event_is(e.rq, EXS_EVT_RECV, 0, 0, sent);
+	event_is(e.rq, EXS_EVT_RECV, 1, 0, 0);
+	event_is(e.rq, EXS_EVT_RECV, 2, 0, 0);
+	data_check(1, 0, e.in, sent);
+}
+
 static const size_t sizes[] = {
 	1, 63, 64, 65, 1000, 1008, 1009, 4095, 4096, 4097, 65536, 262144, 262145, 1 * MIB, 3 * MIB + 5,
 };
@@ -949,6 +968,7 @@ static const struct e2e_case cases[] = {
 	{ "direct", direct, .on = ON_BOTH | ON_INET },
 	{ "indirect", indirect, .on = ON_STREAM },
 	{ "plain_is_indirect", plain_is_indirect, .on = ON_STREAM },
+	{ "received_late", received_late, .on = ON_BOTH },
 	{ "stream_begins_eagerly", stream_begins_eagerly, .on = ON_STREAM },
 	{ "eager", eager, .on = ON_SEQ },
 	{ "switching", switching, .on = ON_STREAM },

@@ -49,6 +49,7 @@ static inline void list_move_tail(struct list_head *node, struct list_head *head
 
 #define list_entry(ptr, type, member) \
 	((type *)((char *)(ptr) - offsetof(type, member)))
+#define list_last_entry(head, type, member) list_entry((head)->prev, type, member)
 #define list_first_entry(head, type, member) \
 	list_entry((head)->next, type, member)
 #define list_first_entry_or_null(head, type, member) \
