@@ -103,7 +103,7 @@ static int listen_and_accept(const struct addrinfo *at)
 	if (listener < 0 || exs_fcntl(listener, EXS_F_SET(EXS_SO_RING), 0))
 		err(1, "socket");
 	if (bind(listener, at->ai_addr, at->ai_addrlen) || listen(listener, 1))
-		err(1, "bind, listen");
+		give_up("bind, listen");
 	fprintf(stderr, "blast: listening\n");
 	return accept(listener, NULL, NULL);
 }
@@ -136,7 +136,7 @@ int main(int argc, char **argv)
 	} else {
 		fd = socket(AF_EXS, SOCK_STREAM, 0);
 		if (fd < 0 || connect(fd, addr->ai_addr, addr->ai_addrlen))
-			err(1, "%s", argv[1]);
+			give_up(argv[1]);
 		send_blocks(fd, strtoul(argv[3], NULL, 10));
 	}
 	return 0;

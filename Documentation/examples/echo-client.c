@@ -52,7 +52,7 @@ int main(int argc, char **argv)
 	if (fd < 0)
 		err(1, "socket%s", exs ? " (is the module loaded? modprobe exs)" : "");
 	if (connect(fd, to->ai_addr, to->ai_addrlen))
-		err(1, "%s", argv[1 + exs]);
+		give_up(argv[1 + exs]);
 
 	while ((got = read(STDIN_FILENO, buf, sizeof(buf))) > 0) {
 		send_all(fd, buf, got);

@@ -50,7 +50,7 @@ int main(int argc, char **argv)
 		err(1, "socket%s", exs ? " (is the module loaded? modprobe exs)" : "");
 	setsockopt(listener, SOL_SOCKET, SO_REUSEADDR, &(int){ 1 }, sizeof(int));
 	if (bind(listener, at->ai_addr, at->ai_addrlen) || listen(listener, 16))
-		err(1, "%s", argv[1 + exs]);
+		give_up(argv[1 + exs]);
 	fprintf(stderr, "echo-server: listening\n");
 
 	while ((fd = accept(listener, NULL, NULL)) >= 0) {

@@ -141,7 +141,7 @@ static int listen_on(int family, const struct addrinfo *at)
 
 	setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &(int){ 1 }, sizeof(int));
 	if (fd < 0 || bind(fd, at->ai_addr, at->ai_addrlen) || listen(fd, 16))
-		err(1, "%s", family == at->ai_family ? "TCP" : "AF_EXS");
+		give_up(family == at->ai_family ? "TCP" : "AF_EXS");
 	return fd;
 }
 

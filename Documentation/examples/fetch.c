@@ -61,7 +61,7 @@ int main(int argc, char **argv)
 	if (exs_fcntl(fd, EXS_F_SET(EXS_SO_RING), 0))
 		err(1, "EXS_SO_RING");
 	if (connect(fd, to->ai_addr, to->ai_addrlen))
-		err(1, "%s", argv[1]);
+		give_up(argv[1]);
 
 	if (argc == 4) {
 		dprintf(fd, "%s\n", argv[3]);

@@ -143,7 +143,7 @@ int main(int argc, char **argv)
 	if (queue < 0 || listener < 0)
 		err(1, "exs_qcreate, socket");
 	if (bind(listener, at->ai_addr, at->ai_addrlen) || listen(listener, 16))
-		err(1, "%s", argv[2]);
+		give_up(argv[2]);
 	fprintf(stderr, "file-server: listening\n");
 
 	accept_next();

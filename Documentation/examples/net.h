@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: MIT */
-/* Resolves names, for all examples. */
+/* For all examples: resolves names, and says what to do if there is no connection. */
 #ifndef NET_H
 #define NET_H
 
 #include <err.h>
+#include <errno.h>
 #include <netdb.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/socket.h>
 
 /* The address of a host and port. AF_EXS uses IP addresses. */
@@ -21,6 +23,28 @@ static inline struct addrinfo *resolve(const char *host, const char *port)
 	if (error)
 		errx(1, "%s, port %s: %s", host, port, gai_strerror(error));
 	return found;
+}
+
+/* Ends the program, because bind(), listen() or connect() failed with errno. */
+static inline void give_up(const char *what)
+{
+	const char *advice = "";
+
+	switch (errno) {
+	case EADDRNOTAVAIL:
+	case EHOSTUNREACH:
+	case ENETUNREACH:
+	case ENODEV:
+		advice = " (AF_EXS: does an RDMA device have the address? rdma link)";
+		break;
+	case ECONNREFUSED:
+		advice = " (is the server running there? Both ends must be AF_EXS, or both TCP)";
+		break;
+	case ETIMEDOUT:
+		advice = " (AF_EXS: is there an RDMA device? rdma link there; may UDP port 4791 pass?)";
+		break;
+	}
+	errx(1, "%s: %s%s", what, strerror(errno), advice);
 }
 
 #endif

@@ -123,12 +123,12 @@ int main(int argc, char **argv)
 
 	if (!server) {
 		if (connect(fd, addr->ai_addr, addr->ai_addrlen))
-			err(1, "%s", argv[1]);
+			give_up(argv[1]);
 		measure(fd, argv[3], rounds);
 		return 0;
 	}
 	if (bind(fd, addr->ai_addr, addr->ai_addrlen) || listen(fd, 1))
-		err(1, "%s", argv[2]);
+		give_up(argv[2]);
 	fprintf(stderr, "ping-pong: listening\n");
 	fd = accept(fd, NULL, NULL);
 	if (fd < 0)

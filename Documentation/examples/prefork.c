@@ -93,7 +93,7 @@ int main(int argc, char **argv)
 	at = resolve(argv[2], argv[3]);
 	listener = socket(AF_EXS, SOCK_STREAM, 0);
 	if (listener < 0 || bind(listener, at->ai_addr, at->ai_addrlen) || listen(listener, 16))
-		err(1, "%s", argv[2]);
+		give_up(argv[2]);
 
 	for (i = 0; i < workers; i++)
 		switch (fork()) {

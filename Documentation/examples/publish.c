@@ -97,7 +97,7 @@ int main(int argc, char **argv)
 	if (region < 0)
 		err(1, "exs_mregister (see ulimit -l)");
 	if (bind(listener, at->ai_addr, at->ai_addrlen) || listen(listener, wanted))
-		err(1, "%s", argv[1]);
+		give_up(argv[1]);
 	fprintf(stderr, "publish: listening\n");
 
 	while (count < wanted) {
