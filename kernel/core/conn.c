@@ -353,12 +353,22 @@ void exs_conn_go_on(struct exs_conn *conn)
 	conn->ep->ops->go_on(conn->ep);
 }
 
-/* Users and runner leave without waiting for user space, but may be stopped there. */
+bool exs_conn_unused(struct exs_conn *conn)
+{
+	bool unused;
+
+	exs_conn_lost(conn, ENETDOWN);
+	spin_lock(&conn->lock);
+	unused = !conn->users;
+	conn->awaited = !unused;
+	spin_unlock(&conn->lock);
+	return unused;
+}
+
+/* The runner leaves without waiting for user space, but may be stopped there. */
 static bool exs_conn_is_over(struct exs_conn *conn)
 {
 	lockdep_assert_held(&conn->lock);
-	if (conn->users)
-		return false;
 	conn->drained = true;
 	exs_conn_run_locked(conn);
 	return conn->state == EXS_CONN_DEAD && !conn->running;
@@ -368,7 +378,6 @@ bool exs_conn_drained(struct exs_conn *conn)
 {
 	bool over;
 
-	exs_conn_lost(conn, ENETDOWN);
 	spin_lock(&conn->lock);
 	over = exs_conn_is_over(conn);
 	conn->awaited = !over;

@@ -189,7 +189,7 @@ struct exs_conn {
 	int budget;			/* left for this runner             */
 	bool engine_up;			/* the engine was started            */
 	bool drained;			/* the queue pair is gone           */
-	bool awaited;			/* exs_conn_drained() is to be called again */
+	bool awaited;			/* exs_ep_ops.go_on() is to be called  */
 	bool all_ended;			/* all transfers ended after that   */
 	bool fin_delivered;		/* according to the transport        */
 	bool orphan;
@@ -305,7 +305,8 @@ struct exs_ep {
  *	context, sleeps, no lock held. Return: their number.
  * @drain: process completions, a bounded number. An event reports the rest, or the next
  *	completion. As above.
- * @go_on: what exs_conn_drained() has to wait for is over: it is to be called again.
+ * @go_on: what exs_conn_unused() or exs_conn_drained() has to wait for is over: it is to be
+ *	called again.
  *	conn->lock held, does not sleep.
  * @close: start the teardown; any process context, conn->lock not held, does not wait.
  *	(RDMA has only one way to disconnect: core has told the peer what it means.) The
@@ -524,14 +525,24 @@ void exs_conn_fin_delivered(struct exs_conn *conn);
 void exs_conn_invalidated(struct exs_conn *conn, struct exs_xfer *x);
 
 /**
+ * exs_conn_unused() - the end begins
+ * @conn: the connection, which is lost now, at the latest; not locked
+ *
+ * Threads that are inside the endpoint (completions, mapping) may be stopped there for long,
+ * in a throttled cgroup, and all users share the workers that call this. So it does not wait.
+ *
+ * Return: whether no thread is in the endpoint, and none will be; otherwise exs_ep_ops.go_on()
+ * will tell when to call again.
+ */
+bool exs_conn_unused(struct exs_conn *conn);
+
+/**
  * exs_conn_drained() - nothing can access memory any more: end all transfers
- * @conn: whose queue pair is drained; not locked
+ * @conn: exs_conn_unused(), and its queue pair is drained; not locked
  *
- * It does not wait for other threads that are busy with the connection, as they may not run
- * for long (a throttled cgroup), and all users share the workers that call it.
+ * Nor does it wait for a thread that runs the connection.
  *
- * Return: whether all is over, and the endpoint may drop its reference; otherwise
- * exs_ep_ops.go_on() will tell when to call again.
+ * Return: whether all is over, and the endpoint may drop its reference; otherwise as above.
  */
 bool exs_conn_drained(struct exs_conn *conn);
 

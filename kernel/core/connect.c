@@ -485,15 +485,19 @@ static int exs_connect_start(struct exs_sock *xs, struct socket *sock,
 {
 	struct exs_conn *conn;
 	u32 attempt;
+	long user_timeout;
 	int err;
 
 	mutex_lock(&xs->op_lock);
 	conn = exs_connect_prepare(xs, sock, v6, addr);
 	attempt = xs->attempts;
+	user_timeout = exs_user_timeout(xs);
+	if (!IS_ERR(conn))
+		xs->own_way = user_timeout || conn->bound_dev_if;
 	mutex_unlock(&xs->op_lock);
 	if (IS_ERR(conn))
 		return PTR_ERR(conn);
-	err = exs_connect_transport(conn, timeo != MAX_SCHEDULE_TIMEOUT, exs_user_timeout(xs));
+	err = exs_connect_transport(conn, timeo != MAX_SCHEDULE_TIMEOUT, user_timeout);
 	if (err && !exs_connect_goes_on(err))
 		exs_conn_lost(conn, -err);
 	mutex_lock(&xs->op_lock);

@@ -230,7 +230,8 @@ static bool exs_send_gather(struct exs_conn *conn, struct exs_xfer *x, u32 len)
 	if (!last || exs_conn_send_error(conn))
 		return false;
 	to = exs_snd_xfer(last);
-	if (to->done != exs_copied_done || !exs_kbuf_has_room(to, len)) {
+	if (to->done != exs_copied_done || !exs_kbuf_has_room(to, len) ||
+	    last->len + len > exs_engine_snd_max(&conn->engine)) {
 		exs_kbuf_make_room(x);
 		return false;
 	}

@@ -366,15 +366,6 @@ static void exs_tcp_connects_now(struct sock *sk)
 	release_sock(sk);
 }
 
-/*
- * Whether @xs has waited for its peer as everybody would: not for less time, nor on a path of
- * its own.
- */
-static bool exs_waited_as_usual(const struct exs_sock *xs)
-{
-	return !exs_user_timeout(xs) && !READ_ONCE(xs->sk.sk_bound_dev_if);
-}
-
 int exs_fall_back_connect(struct exs_sock *xs, int why)
 {
 	struct exs_net *xn = exs_net(sock_net(&xs->sk));
@@ -384,7 +375,7 @@ int exs_fall_back_connect(struct exs_sock *xs, int why)
 	int err;
 
 	lockdep_assert_held(&xs->op_lock);
-	if (why == EXS_FELL_BACK_NO_ANSWER && exs_waited_as_usual(xs))
+	if (why == EXS_FELL_BACK_NO_ANSWER && !xs->own_way)
 		exs_peer_silent(xn, &xs->peer);
 	/* Some may have been set during the EXS attempt. */
 	exs_tcp_settings(xs);

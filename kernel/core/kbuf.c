@@ -77,6 +77,8 @@ void exs_kbuf_make_room(struct exs_xfer *x)
 {
 	struct exs_kbuf *b = exs_kbuf(x);
 
+	/* A bounce buffer gets all of it. */
+	memzero_page(b->bvec[0].bv_page, b->len, EXS_GATHER_MAX - b->len);
 	b->bvec[0].bv_len = EXS_GATHER_MAX;
 	b->len = EXS_GATHER_MAX;
 }

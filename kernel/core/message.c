@@ -270,6 +270,7 @@ static void exs_held_release(struct exs_conn *conn)
 	}
 	conn->fetching = false;
 	conn->run_again = true;
+	conn->late_recv |= conn->read_shut && !list_empty(&conn->held);
 	list_for_each_entry_safe(x, next, &conn->held, link) {
 		x->held = false;
 		list_move_tail(&x->link, &conn->xfers);

@@ -148,15 +148,15 @@ static int exs_ring_alloc(struct exs_conn *conn, u32 size)
 
 	if (conn->ring_mem)
 		return 0;
-	if (!conn->ring_pages) {
-		err = exs_peer_pages_charge(conn, PFN_UP(size));
-		if (err)
-			return err;
-		conn->ring_pages = PFN_UP(size);
-	}
+	err = exs_peer_pages_charge(conn, PFN_UP(size));
+	if (err)
+		return err;
+	conn->ring_pages = PFN_UP(size);
 	mem = __vmalloc(size, GFP_KERNEL_ACCOUNT | __GFP_ZERO | __GFP_NOWARN);
-	if (!mem)
+	if (!mem) {
+		exs_conn_free_ring(conn);
 		return -ENOMEM;
+	}
 	exs_live(conn->xn, rings, 1);
 	conn->ring_mem = mem;
 	return 0;
@@ -211,13 +211,14 @@ static void exs_run_ring(struct exs_conn *conn)
 
 	lockdep_assert_held(&conn->lock);
 	if (!conn->engine.ring_wanted || conn->state != EXS_CONN_UP ||
-	    (conn->ring_after && ktime_get_ns() < conn->ring_after) ||
-	    !exs_run_may_allocate(conn))
+	    (conn->ring_after && ktime_get_ns() < conn->ring_after))
+		return;
+	conn->ring_after = 0;
+	if (!exs_run_may_allocate(conn))
 		return;
 	size = exs_ring_size(conn);
 	if (!size)
 		return exs_run_ring_failed(conn, -ENODATA);
-	conn->ring_after = 0;
 	conn->users++;
 	spin_unlock(&conn->lock);
 	err = exs_ring_make(conn, size);

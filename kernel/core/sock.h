@@ -92,6 +92,7 @@ enum exs_kept_option {
  * @attempt: the connection that connect() is trying; NULL once decided; lock_sock, read
  *	without it for wake-ups
  * @attempts: number of attempts so far; written under op_lock and lock_sock
+ * @own_way: the attempt waits for less time than usual, or has a path of its own; op_lock
  * @attempt_work: decides @attempt after the transport said something
  * @turn: for @attempt_work, which may wait without limit for lock_sock
  * @user: the user who made the first attempt; @attempt_work takes turns as this user; set
@@ -128,6 +129,7 @@ struct exs_sock {
 	struct mutex op_lock;		/* before lock_sock */
 	struct exs_conn *attempt;
 	u32 attempts;
+	bool own_way;
 	struct work_struct attempt_work;
 	struct exs_turn turn;
 	struct exs_user *user;

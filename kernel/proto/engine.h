@@ -422,6 +422,12 @@ void exs_engine_send(struct exs_engine *e, struct exs_snd *snd);
  */
 struct exs_snd *exs_engine_last_snd(const struct exs_engine *e);
 
+/* The most bytes that a send of a stream may have without making it need a ring. */
+static inline u64 exs_engine_snd_max(const struct exs_engine *e)
+{
+	return e->peer_ring || !e->config.peer.eager_space ? ~0ull : e->config.eager_max;
+}
+
 /**
  * exs_engine_send_before() - queue a send at the place that a gate keeps
  * @e: the engine

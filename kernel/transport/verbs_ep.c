@@ -236,6 +236,8 @@ static void exs_verbs_teardown(struct work_struct *work)
 			return;
 		fallthrough;
 	case EXS_VERBS_END_DRAIN:
+		if (!exs_conn_unused(v->ep.conn))
+			return;
 		v->end = EXS_VERBS_END_TRANSFERS;
 		exs_verbs_drain_qp(v);
 		fallthrough;
