@@ -707,6 +707,9 @@ static void exs_run_once(struct exs_conn *conn)
 		exs_run_revokes(conn);
 	}
 	exs_run_report(conn);
+	/* A program that has the event of a transfer finds the reason in SO_ERROR. */
+	if (unlikely(conn->wake & EPOLLERR))
+		exs_run_wake(conn);
 	exs_run_finish(conn);
 	exs_run_drained(conn);
 	exs_run_flushed(conn);
