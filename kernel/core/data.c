@@ -216,6 +216,20 @@ static int exs_send_in_place(struct exs_conn *conn, struct msghdr *msg, u32 len)
 	return 0;
 }
 
+/* The bytes of a send share the page of another one: its own are not needed. */
+static void exs_send_share(struct exs_conn *conn, u32 len)
+	__must_hold(&conn->lock)
+{
+	bool full = !exs_conn_writable(conn);
+
+	lockdep_assert_held(&conn->lock);
+	conn->sndbuf_used -= exs_send_cost(len);
+	if (!full)
+		return;
+	conn->wake |= EPOLLOUT;
+	exs_conn_run_locked(conn);
+}
+
 /*
  * As TCP does, a short send that has to wait takes the bytes of those behind it: all of them
  * cost one credit. Return: whether @x has given its bytes away.
@@ -238,8 +252,7 @@ static bool exs_send_gather(struct exs_conn *conn, struct exs_xfer *x, u32 len)
 	exs_conn_writes(conn, to, last->len, len);
 	exs_kbuf_append(to, x);
 	exs_conn_wrote(conn, to, last->len - len, len);
-	conn->sndbuf_used -= exs_send_cost(len);
-	conn->wake |= EPOLLOUT;
+	exs_send_share(conn, len);
 	return true;
 }
 
@@ -248,7 +261,9 @@ static bool exs_send_gathered(struct exs_conn *conn, struct exs_xfer *x, u32 len
 {
 	bool gathered;
 
-	if (conn->socktype == EXS_WIRE_SEQPACKET || len >= EXS_GATHER_MAX)
+	/* Without the lock: mostly none waits, and one that comes now is another thread's. */
+	if (conn->socktype == EXS_WIRE_SEQPACKET || len >= EXS_GATHER_MAX ||
+	    list_empty(&conn->engine.sends))
 		return false;
 	spin_lock(&conn->lock);
 	gathered = exs_send_gather(conn, x, len);
@@ -256,7 +271,6 @@ static bool exs_send_gathered(struct exs_conn *conn, struct exs_xfer *x, u32 len
 	if (!gathered)
 		return false;
 	exs_count(conn->xn, gathered_sends, 1);
-	exs_conn_run(conn);
 	exs_kbuf_free(x);
 	return true;
 }

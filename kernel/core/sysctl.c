@@ -74,19 +74,25 @@ static int exs_sysctl_ring(EXS_CTL_TABLE *table, int write, void *buffer,
 	return err;
 }
 
-/* .data is an offset here, and becomes an address for each namespace. */
-#define EXS_SYSCTL(name, min, max, handler) {					\
-	.procname	= #name,						\
-	.data		= (void *)offsetof(struct exs_net, sysctl.name),	\
-	.maxlen		= sizeof(int),						\
-	.mode		= 0644,							\
-	.proc_handler	= (handler),						\
-	.extra1		= (min),						\
-	.extra2		= (max),						\
+#define EXS_SYSCTL_AT(name, at, min, max, handler) {	\
+	.procname	= (name),			\
+	.data		= (at),				\
+	.maxlen		= sizeof(int),			\
+	.mode		= 0644,				\
+	.proc_handler	= (handler),			\
+	.extra1		= (min),			\
+	.extra2		= (max),			\
 }
+
+/* .data is an offset here, and becomes an address for each namespace. */
+#define EXS_SYSCTL(name, min, max, handler)					\
+	EXS_SYSCTL_AT(#name, (void *)offsetof(struct exs_net, sysctl.name), min, max, handler)
 
 #define EXS_SYSCTL_INT(name, min, max) \
 	EXS_SYSCTL(name, min, max, proc_dointvec_minmax)
+
+#define EXS_SYSCTL_MACHINE(name, min, max) \
+	EXS_SYSCTL_AT(#name, &exs_sysctl_##name, min, max, proc_dointvec_minmax)
 
 /* The empty entry at the end is for older kernels. */
 static const struct ctl_table exs_sysctl_table[] = {
@@ -112,24 +118,8 @@ static const struct ctl_table exs_sysctl_table[] = {
 
 /* For the whole machine: only the initial namespace has them. */
 static struct ctl_table exs_sysctl_machine_table[] = {
-	{
-		.procname	= "max_user_workers",
-		.data		= &exs_sysctl_max_user_workers,
-		.maxlen		= sizeof(int),
-		.mode		= 0644,
-		.proc_handler	= proc_dointvec_minmax,
-		.extra1		= SYSCTL_ONE,
-		.extra2		= &exs_workers_max,
-	},
-	{
-		.procname	= "max_peer_pages",
-		.data		= &exs_sysctl_max_peer_pages,
-		.maxlen		= sizeof(int),
-		.mode		= 0644,
-		.proc_handler	= proc_dointvec_minmax,
-		.extra1		= SYSCTL_ZERO,
-		.extra2		= &exs_int_max,
-	},
+	EXS_SYSCTL_MACHINE(max_user_workers, SYSCTL_ONE, &exs_workers_max),
+	EXS_SYSCTL_MACHINE(max_peer_pages, SYSCTL_ZERO, &exs_int_max),
 	{ }
 };
 
@@ -188,8 +178,12 @@ void exs_sysctl_net_exit(struct exs_net *xn)
 
 int exs_sysctl_init(void)
 {
-	/* As much as TCP may have (tcp_mem), or a little more. */
-	exs_sysctl_max_peer_pages = min_t(unsigned long, totalram_pages() / 8, INT_MAX);
+	/*
+	 * A peer whose ring is beyond it waits until others' rings are gone, however long that
+	 * takes. So it only has to keep peers from taking all memory: a user, who has at most
+	 * half of it, gets a fourth. Cgroups limit it further.
+	 */
+	exs_sysctl_max_peer_pages = min_t(unsigned long, totalram_pages() / 2, INT_MAX);
 	exs_sysctl_header = register_net_sysctl_sz(&init_net, "net/exs", exs_sysctl_machine_table,
 						   ARRAY_SIZE(exs_sysctl_machine_table) - 1);
 	return exs_sysctl_header ? 0 : -ENOMEM;

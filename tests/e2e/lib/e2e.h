@@ -174,6 +174,8 @@ void breathe(void);		/* between two looks at a counter       */
 /* lib/stacks.c: of all threads, to standard output and the kernel's log */
 void print_stacks(void);
 int workers_in(const char *function);	/* workers of the kernel that are in it */
+int workers_below(const char *caller, const char *function);	/* those that @caller brought there */
+int workers_not_below(const char *caller, const char *function);	/* the others */
 
 /* lib/process.c: processes and threads of a case */
 pid_t spawn(void (*fn)(void *arg), void *arg);

@@ -38,7 +38,8 @@ static void print_stack(const char *dir)
 	printf("%.*s\n%s", (int)(state + 3 - stat), stat, stack);
 }
 
-int workers_in(const char *function)
+/* In @function; and below @caller, or not. */
+static int count_workers(const char *function, const char *caller, bool below)
 {
 	char stack[4096], name[300];
 	glob_t tasks;
@@ -49,9 +50,25 @@ int workers_in(const char *function)
 		return 0;
 	for (i = 0; i < tasks.gl_pathc; i++)
 		found += read_text(tasks.gl_pathv[i], "comm", name, sizeof(name)) && !strncmp(name, "kworker/", 8) &&
-			read_text(tasks.gl_pathv[i], "stack", stack, sizeof(stack)) && strstr(stack, function);
+			read_text(tasks.gl_pathv[i], "stack", stack, sizeof(stack)) && strstr(stack, function) &&
+			!strstr(stack, caller) == !below;
 	globfree(&tasks);
 	return found;
+}
+
+int workers_in(const char *function)
+{
+	return count_workers(function, "", true);
+}
+
+int workers_below(const char *caller, const char *function)
+{
+	return count_workers(function, caller, true);
+}
+
+int workers_not_below(const char *caller, const char *function)
+{
+	return count_workers(function, caller, false);
 }
 
 void print_stacks(void)

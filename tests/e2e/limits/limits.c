@@ -10,6 +10,7 @@
 #include <string.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
+#include <sys/utsname.h>
 #include <unistd.h>
 
 static char byte;
@@ -311,6 +312,49 @@ static void ring_in_cgroup(void)
 	tell(d.in.wr, 1);
 	join(pid);
 	close(c);
+	wait_until(!counter("live_conns"));
+	must(rmdir(GROUP));
+}
+
+/* In a group over its limit, as it has memory that cannot be reclaimed: the kernel slows down who allocates for it. */
+static void slow_listener(void *arg)
+{
+	write_group(GROUP "/cgroup.procs", "0");
+	memset(pages(8 * MIB), 1, 8 * MIB);
+	write_group(GROUP "/memory.high", "1M");
+	grouped_listener(arg);
+}
+
+/* That is not a worker that others need. */
+static void slow_group(void)
+{
+	struct dweller d = { pipe_open(), pipe_open(), false };
+	struct utsname kernel;
+	union address to;
+	struct pair p;
+	pid_t pid;
+	int c;
+
+	must(uname(&kernel));
+	if (strtol(kernel.release, NULL, 10) >= 7)
+		skip("its workers were not seen to be slowed down");
+	group_open();
+	write_sysctl("ring_size", 1 << 20);
+	pid = spawn(slow_listener, &d);
+	to = address_of(SERVER, hear(d.out.rd));
+	c = new_socket();
+	must(connect(c, &to.sa, address_len(&to)));
+	must_be(send(c, long_send, sizeof(long_send), 0), sizeof(long_send));
+	wait_until(workers_below("exs_conn_memory_work", "mem_cgroup_handle_over_high"));
+	must_be(workers_not_below("exs_conn_memory_work", "mem_cgroup_handle_over_high"), 0);
+	/* The user is the same, and has turns left. */
+	pair_open(&p);
+	must_be(send(p.c, long_send, sizeof(long_send), 0), sizeof(long_send));
+	must_be(recv(p.s, pages(sizeof(long_send)), sizeof(long_send), MSG_WAITALL), sizeof(long_send));
+	tell(d.in.wr, 1);
+	join(pid);
+	close(c);
+	pair_close(&p);
 	wait_until(!counter("live_conns"));
 	must(rmdir(GROUP));
 }
@@ -806,6 +850,7 @@ static const struct e2e_case cases[] = {
 	{ "containers_of_root", containers_of_root, .on = ON_EXS, .needs = NEEDS_ONE },
 	{ "network_namespaces", network_namespaces, .on = ON_EXS, .needs = NEEDS_ONE },
 	{ "ring_in_cgroup", ring_in_cgroup, .on = ON_STREAM, .needs = NEEDS_ONE },
+	{ "slow_group", slow_group, .on = ON_STREAM, .needs = NEEDS_ONE },
 	{ "sends_in_cgroup", sends_in_cgroup, .on = ON_STREAM, .needs = NEEDS_ONE },
 	{ "messages_without_ring", messages_without_ring, .on = ON_SEQ, .needs = NEEDS_ONE },
 	{ "ring_charged", ring_charged, .on = ON_STREAM, .needs = NEEDS_ONE },

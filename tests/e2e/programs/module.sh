@@ -114,16 +114,32 @@ case_other_protocol()
 	must "$TESTS/sockets" create@stream
 }
 
+# Programs that try meanwhile get no socket of a module that is going away again.
+try_sockets()
+{
+	exec python3 -c '
+import socket
+while True:
+    for args in (25, socket.SOCK_STREAM, 0), (socket.AF_INET, socket.SOCK_STREAM, 261):
+        try:
+            socket.socket(*args).close()
+        except OSError:
+            pass'
+}
+
 # RAW, SMC, MPTCP and what is no protocol.
 case_protocol_wrong()
 {
-	local number
+	local number trying
 
 	must unload
+	try_sockets &
+	trying=$!
 	for number in -1 6 255 256 262 263 1000; do
 		must_end 1 insmod "$MODULE" "protocol=$number"
 		loaded && fail "loaded with protocol=$number"
 	done
+	kill $trying
 	reload
 	must "$TESTS/sockets" create@inet
 }

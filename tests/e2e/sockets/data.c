@@ -379,6 +379,27 @@ static void gathered(void)
 	check(delta("gathered_sends"), "none was gathered");
 }
 
+/* Bursts that wait for credits go together without making the stream need a ring. */
+static void gathered_eagerly(void)
+{
+	enum { BURST = 14, LEN = 100, ROUNDS = 50 };
+	struct pair p;
+	int i;
+
+	pair_open(&p);
+	for (i = 1; i <= BURST * ROUNDS; i++) {
+		must_be(send(p.c, buf, LEN, 0), LEN);
+		if (i % BURST)
+			continue;
+		must_be(recv(p.s, buf, BURST * LEN, MSG_WAITALL), BURST * LEN);
+		/* This returns the space. */
+		must_be(send(p.s, "!", 1, 0), 1);
+		must_be(recv(p.c, buf, 1, 0), 1);
+	}
+	check(delta("gathered_sends"), "none was gathered");
+	must_be(counter("live_rings"), 0);
+}
+
 /* They share pages, and cost what these cost; those that are sent at once are not gathered. */
 static void gathered_room(void)
 {
@@ -760,6 +781,7 @@ static const struct e2e_case cases[] = {
 	{ "transfer", NULL, transfer_client, transfer_server, .on = ON_ALL6 | ON_TCP | ON_FACES },
 	{ "ping_pong", ping_pong, .on = CALLS },
 	{ "gathered", gathered, .on = ON_STREAM },
+	{ "gathered_eagerly", gathered_eagerly, .on = ON_STREAM, .needs = NEEDS_ONE },
 	{ "gathered_room", gathered_room, .on = ON_STREAM },
 	{ "fill_and_drain", fill_and_drain, .on = CALLS },
 	{ "blocked_sender", blocked_sender, .on = CALLS },
