@@ -134,7 +134,7 @@ static int fake_post_send(struct ib_qp *qp, const struct ib_send_wr *wr,
 	return 0;
 }
 
-/* The transport's own source, over that. */
+/* The transport's own source, over that; verbs_chain.c is in chain_test.c. */
 #define ib_dma_map_sgtable_attrs fake_map
 #define ib_dma_unmap_sgtable_attrs fake_unmap
 #define ib_alloc_mr fake_alloc_mr
@@ -185,9 +185,9 @@ struct bench {
 static struct bench *bench_new(struct kunit *test, u32 key_pages, u16 socktype)
 {
 	struct bench *b = kvzalloc(sizeof(*b), GFP_KERNEL);
-	u32 i;
 
 	KUNIT_ASSERT_NOT_NULL(test, b);
+	KUNIT_ASSERT_EQ(test, exs_chain_init(), 0);
 	b->xn.counters = alloc_percpu(struct exs_counters);
 	KUNIT_ASSERT_NOT_NULL(test, b->xn.counters);
 	b->dev.ops.map_mr_sg = fake_map_mr_sg;
@@ -209,8 +209,8 @@ static struct bench *bench_new(struct kunit *test, u32 key_pages, u16 socktype)
 	INIT_LIST_HEAD(&b->v.keys_free);
 	INIT_LIST_HEAD(&b->v.keys_out);
 	INIT_LIST_HEAD(&b->v.ring_keys);
-	for (i = 0; i < EXS_VERBS_SLOTS; i++)
-		INIT_LIST_HEAD(&b->v.slots[i].inv_keys);
+	INIT_LIST_HEAD(&b->v.slots_posted);
+	INIT_LIST_HEAD(&b->v.slots[0].inv_keys);
 	fake_keys_left = LONG_MAX;
 	return b;
 }
@@ -221,6 +221,7 @@ static void bench_free(struct kunit *test, struct bench *b)
 	KUNIT_EXPECT_EQ(test, atomic_read(&b->v.keys_wanted), 0);
 	KUNIT_EXPECT_EQ(test, b->v.nkeys_free, b->v.keys_total);
 	exs_verbs_keys_free(&b->v);
+	exs_chain_exit();
 	free_percpu(b->xn.counters);
 	kvfree(b);
 }
@@ -305,11 +306,14 @@ static void covers(struct kunit *test, const struct fake_key *key,
 
 static int advertise(struct bench *b, struct exs_xfer *x, struct exs_tx *tx)
 {
+	struct exs_verbs_chain *chain;
 	int err;
 
 	tx->rcv = &x->rcv;
 	spin_lock(&b->conn.lock);
-	err = exs_verbs_register(&b->v, &b->v.slots[0], tx);
+	chain = exs_chain_begin(&b->v);
+	chain->slot = &b->v.slots[0];
+	err = exs_chain_end(chain, exs_verbs_register(chain, tx));
 	spin_unlock(&b->conn.lock);
 	return err;
 }
@@ -593,15 +597,20 @@ static void never_short(struct kunit *test)
 
 static void ring_of(struct kunit *test, struct bench *b, void *mem, u32 size)
 {
+	struct exs_verbs_chain *chain;
 	struct exs_verbs_pos pos;
 	struct exs_verbs_mr *key;
 	struct exs_tx tx = { };
 	u32 n = 0;
+	int err;
 
 	KUNIT_ASSERT_EQ(test, exs_verbs_map_ring(&b->v.ep, mem, size), 0);
 	spin_lock(&b->conn.lock);
-	KUNIT_EXPECT_EQ(test, exs_verbs_register_ring(&b->v, &b->v.slots[0], &tx), 0);
+	chain = exs_chain_begin(&b->v);
+	chain->slot = &b->v.slots[0];
+	err = exs_chain_end(chain, exs_verbs_register_ring(chain, &tx));
 	spin_unlock(&b->conn.lock);
+	KUNIT_EXPECT_EQ(test, err, 0);
 	pos = (struct exs_verbs_pos) { b->v.ring_sgt.sgl, 0 };
 	list_for_each_entry(key, &b->v.ring_keys, link)
 		covers(test, container_of(key->mr, struct fake_key, mr),

@@ -17,7 +17,7 @@
 #include "stats.h"
 
 /* A message that is kept costs its length and EXS_EAGER_OVERHEAD. */
-#define EXS_HELLO_EAGER_SPACE	(32 * EXS_WIRE_BUF_LEN)
+#define EXS_HELLO_EAGER_SPACE	(64 * EXS_WIRE_BUF_LEN)
 /* A stream's, before it has a ring. Allocated when first needed. */
 #define EXS_HELLO_EAGER_STREAM	2048
 

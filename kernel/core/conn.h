@@ -260,6 +260,8 @@ struct exs_conn {
  *	not mapped
  * @max_credits: most receives for which the peer can have credits; set once the device is
  *	known
+ * @adverts_wait: an advert that is posted now would hold up everything behind it until those
+ *	before it are acknowledged; conn->lock
  * @confirm: a complete send need not have arrived, so the peer confirms FIN; set before
  *	exs_conn_established()
  */
@@ -269,6 +271,7 @@ struct exs_ep {
 	u32 max_piece;
 	u32 max_copy;
 	u32 max_credits;
+	bool adverts_wait;
 	bool confirm;
 };
 
@@ -281,9 +284,12 @@ struct exs_ep {
  *	that it goes on by itself. Ends in exs_conn_established() or
  *	exs_conn_lost(). @timeout in jiffies bounds the whole. Sleeps.
  * @room: whether the send queue has room for any one exs_tx. conn->lock held.
- * @post: transmit @tx (for ADVERT and RING: register, fill in the segments).
- *	conn->lock held, does not sleep. An error resets the connection. Each
- *	send piece ends in exs_conn_sent(), one that is copied perhaps at once.
+ * @post: collect @tx, to be transmitted by @flush, which follows before conn->lock is
+ *	released (for ADVERT and RING: register, fill in the segments). conn->lock held, does
+ *	not sleep. An error resets the connection. Each send piece ends in exs_conn_sent(), one
+ *	that is copied perhaps at once.
+ * @flush: transmit it, in order; or drop it if @err, the error of @post, is not 0. As above.
+ *	Return: @err or another.
  * @map: DMA-map @x->iter; receives: take memory keys for a window, set
  *	rcv.max_window and rcv.max_segs (or clear EXS_RCV_DIRECT if no key is
  *	left). Sleeps, no lock held.
@@ -316,6 +322,7 @@ struct exs_ep_ops {
 	int (*connect)(struct exs_ep *ep, bool nonblock, long timeout);
 	bool (*room)(struct exs_ep *ep);
 	int (*post)(struct exs_ep *ep, struct exs_tx *tx);
+	int (*flush)(struct exs_ep *ep, int err);
 	int (*map)(struct exs_ep *ep, struct exs_xfer *x);
 	bool (*invalidate)(struct exs_ep *ep, struct exs_xfer *x);
 	void (*unmap)(struct exs_ep *ep, struct exs_xfer *x);

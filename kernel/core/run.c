@@ -95,7 +95,7 @@ static void exs_run_alarm(struct exs_conn *conn)
 	u64 credits = conn->engine.credits_wanted ? conn->credits_after : 0;
 	u64 at = min_not_zero(exs_engine_alarm(&conn->engine), min_not_zero(ring, credits));
 
-	if (at && conn->state == EXS_CONN_UP)
+	if (at)
 		hrtimer_start(&conn->alarm, ns_to_ktime(at), HRTIMER_MODE_ABS_SOFT);
 }
 
@@ -113,14 +113,18 @@ static void exs_run_transmit(struct exs_conn *conn)
 	int err = 0;
 
 	lockdep_assert_held(&conn->lock);
+	if (conn->state != EXS_CONN_UP)
+		return;
 	exs_run_clock(conn);
-	while (conn->state == EXS_CONN_UP && ep->ops->room(ep) &&
+	exs_engine_hold_adverts(&conn->engine, ep->adverts_wait);
+	while (ep->ops->room(ep) &&
 	       exs_engine_next_tx(&conn->engine, ep->max_piece, tx)) {
 		exs_run_account(conn, tx);
 		err = ep->ops->post(ep, tx);
 		if (err)
 			break;
 	}
+	err = ep->ops->flush(ep, err);
 	if (err) {
 		exs_count(conn->xn, resets_transport, 1);
 		exs_run_fail(conn, EIO);

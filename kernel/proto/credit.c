@@ -11,8 +11,10 @@
  *    room for them, including WRITTEN's.
  * 4. Data must leave two credits, control one. Only an explicit CREDIT may use the last. So
  *    the peer always learns of the credits that it has.
- * 5. CREDIT is sent when half of our receives are owed, but at least two: a CREDIT itself
- *    costs one, and at one owed two idle peers would exchange CREDITs for ever.
+ * 5. CREDIT is sent when a quarter of our receives are owed, but at least half of them or 8,
+ *    whichever is less. A CREDIT itself costs one: at one owed, two idle peers would exchange
+ *    CREDITs for ever; at two, two that answer each other would, beside their messages. What is
+ *    owed and not sent is of no use to a peer that is far away.
  * 6. A peer that sends without a credit, or returns more than we spent, breaks
  *    the rules.
  * 7. Credits come back in the order of the messages. So when FIN's credit is back,

@@ -378,6 +378,7 @@ struct exs_engine {
 	u32 readers;		/* messages in it that are being read        */
 	struct list_head arrived; /* seqpacket: receives with their messages */
 	u32 adverts_max;	/* most of ours at one time                  */
+	bool adverts_held;	/* exs_engine_hold_adverts()                 */
 	u32 adverts_out, segs_out;
 	u32 cancels;		/* cancelled receives that are advertised    */
 	u32 revoke_phase;
@@ -528,6 +529,18 @@ void exs_engine_fail(struct exs_engine *e, int err);
  * Return: whether more has ended.
  */
 bool exs_engine_settle(struct exs_engine *e);
+
+/**
+ * exs_engine_hold_adverts() - whether exs_engine_next_tx() is to name no adverts
+ * @e: the engine
+ * @hold: for example because many at a time cost no more than one
+ *
+ * Not for ever: the peer may wait for them.
+ */
+static inline void exs_engine_hold_adverts(struct exs_engine *e, bool hold)
+{
+	e->adverts_held = hold;
+}
 
 /**
  * exs_engine_next_tx() - what to transmit next

@@ -164,9 +164,14 @@ static inline bool exs_credit_for_control(const struct exs_engine *e)
 }
 
 /* Rule 5. */
+static inline u16 exs_credit_batch(u16 total)
+{
+	return max(total / 4, min(total / 2, 8));
+}
+
 static inline bool exs_credit_due(const struct exs_engine *e)
 {
-	u16 batch = exs_rule(CREDIT_BATCH) ? max(2, e->credits.total / 2) : 1;
+	u16 batch = exs_rule(CREDIT_BATCH) ? exs_credit_batch(e->credits.total) : 1;
 
 	return e->credits.have && (e->credits.owed >= batch || e->credits.greet);
 }

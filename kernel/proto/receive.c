@@ -23,7 +23,7 @@ bool exs_rcv_more_windows(const struct exs_rcv *rcv)
 
 static bool room_for_advert(const struct exs_engine *e, const struct exs_rcv *rcv)
 {
-	return e->adverts_out < e->adverts_max &&
+	return !e->adverts_held && e->adverts_out < e->adverts_max &&
 	       e->segs_out + rcv->max_segs <= e->config.peer.max_segs;
 }
 

@@ -136,7 +136,7 @@ static int exs_verbs_receive(struct exs_verbs_ep *v, const struct ib_wc *wc,
 		return exs_conn_received_imm(v->ep.conn, be32_to_cpu(wc->ex.imm_data));
 	if (wc->wc_flags & IB_WC_WITH_IMM)
 		return -EPROTO;
-	ib_dma_sync_single_for_cpu(v->id->device, recv->dma, wc->byte_len, DMA_BIDIRECTIONAL);
+	ib_dma_sync_single_for_cpu(v->id->device, recv->sge.addr, wc->byte_len, DMA_BIDIRECTIONAL);
 	return exs_conn_received(v->ep.conn, recv->buf, wc->byte_len, invalidates);
 }
 
@@ -162,12 +162,7 @@ void exs_verbs_recv_done(struct ib_cq *cq, struct ib_wc *wc)
 		exs_verbs_fail(v, EPROTO);
 		return;
 	}
-	err = exs_verbs_post_recv(v, recv);
-	if (err) {
-		exs_verbs_fail(v, -exs_verbs_post_errno(v, err));
-		return;
-	}
-	exs_conn_reposted(v->ep.conn);
+	exs_verbs_recv_over(v, recv);
 }
 
 static void exs_verbs_slot_over(struct exs_verbs_ep *v, struct exs_verbs_slot *slot)
@@ -185,6 +180,8 @@ static void exs_verbs_slot_over(struct exs_verbs_ep *v, struct exs_verbs_slot *s
 		v->sending--;
 		exs_conn_sent(v->ep.conn, slot->x);
 	}
+	if (slot->advert)
+		v->ep.adverts_wait = --v->adverts;
 	if (slot->fin)
 		exs_conn_fin_delivered(v->ep.conn);
 }
@@ -242,6 +239,7 @@ static void exs_verbs_complete(struct exs_verbs_ep *v, struct ib_wc *wc)
 	wc->wr_cqe->done(v->cq, wc);
 	while (unlikely(v->wants_memory)) {
 		v->wants_memory = false;
+		exs_verbs_repost(v);
 		spin_unlock(&v->ep.conn->lock);
 		exs_conn_provide(v->ep.conn);
 		spin_lock(&v->ep.conn->lock);
@@ -272,6 +270,7 @@ static int exs_verbs_drain_batch(struct exs_verbs_ep *v)
 		sk_incoming_cpu_update(conn->sk);
 	for (i = 0; i < n; i++)
 		exs_verbs_complete(v, &wcs[i]);
+	exs_verbs_repost(v);
 	spin_unlock(&conn->lock);
 	set_active_memcg(old);
 	return n;

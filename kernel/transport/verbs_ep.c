@@ -37,6 +37,7 @@ static const struct exs_ep_ops exs_verbs_ops = {
 	.connect	= exs_verbs_connect,
 	.room		= exs_verbs_room,
 	.post		= exs_verbs_post,
+	.flush		= exs_verbs_flush,
 	.map		= exs_verbs_map,
 	.invalidate	= exs_verbs_invalidate,
 	.unmap		= exs_verbs_unmap,
@@ -69,8 +70,6 @@ static void exs_verbs_init_work(struct exs_verbs_ep *v)
 
 static void exs_verbs_init_queues(struct exs_verbs_ep *v)
 {
-	u32 i;
-
 	INIT_LIST_HEAD(&v->pending);
 	INIT_LIST_HEAD(&v->slots_free);
 	INIT_LIST_HEAD(&v->slots_posted);
@@ -78,12 +77,9 @@ static void exs_verbs_init_queues(struct exs_verbs_ep *v)
 	INIT_LIST_HEAD(&v->keys_out);
 	INIT_LIST_HEAD(&v->ring_keys);
 	INIT_LIST_HEAD(&v->more_recvs);
+	INIT_LIST_HEAD(&v->more_slots);
+	v->slots_after = jiffies;
 	v->quiet.done = exs_verbs_quiet_done;
-	for (i = 0; i < EXS_VERBS_SLOTS; i++) {
-		v->slots[i].cqe.done = exs_verbs_slot_done;
-		INIT_LIST_HEAD(&v->slots[i].inv_keys);
-		list_add_tail(&v->slots[i].link, &v->slots_free);
-	}
 }
 
 static void exs_verbs_set_id(struct exs_verbs_ep *v, struct rdma_cm_id *id)
@@ -317,12 +313,15 @@ int exs_verbs_init(void)
 	for (q = exs_verbs_queues; q < exs_verbs_queues + ARRAY_SIZE(exs_verbs_queues); q++) {
 		*q->wq = alloc_workqueue(q->name, q->flags, q->max_active);
 		if (!*q->wq)
-			goto nomem;
+			goto no_queues;
 	}
+	if (exs_chain_init())
+		goto no_queues;
 	exs_verbs_cache = KMEM_CACHE(exs_verbs_ep, SLAB_ACCOUNT);
 	if (exs_verbs_cache)
 		return 0;
-nomem:
+	exs_chain_exit();
+no_queues:
 	exs_verbs_free_queues();
 	return -ENOMEM;
 }
@@ -333,4 +332,5 @@ void exs_verbs_exit(void)
 	/* Waits for the tails of the works that brought the count down. */
 	exs_verbs_free_queues();
 	kmem_cache_destroy(exs_verbs_cache);
+	exs_chain_exit();
 }

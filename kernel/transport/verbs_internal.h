@@ -7,11 +7,14 @@
  *   verbs_ep.c      an endpoint's life: made, torn down; the ops table
  *   verbs_cm.c      its hand-shake (rdma_cm), either side
  *   verbs_listen.c  identifiers that are bound or listen
- *   verbs_qp.c      its resources: domain, queues, receive buffers, slots
+ *   verbs_qp.c      its resources: domain, queues
+ *   verbs_recv.c    receives
+ *   verbs_slot.c    slots, of chains that are posted
  *   verbs_map.c     memory of transfers: DMA mapping, positions
  *   verbs_sync.c    memory that device and processor use in turn
  *   verbs_extent.h  how much one memory key covers
  *   verbs_mr.c      memory keys: the pool, registration, invalidation
+ *   verbs_chain.h, verbs_chain.c  work requests that are posted together
  *   verbs_post.c    executing struct exs_tx
  *   verbs_cq.c      completions
  *   verbs_stall.c   notices that there are none
@@ -31,6 +34,7 @@
 #include "core/sock.h"
 #include "core/transport.h"
 #include "verbs.h"
+#include "verbs_chain.h"
 #include "verbs_extent.h"
 #include "verbs_quirks.h"
 
@@ -50,7 +54,6 @@
 #define EXS_VERBS_PIECE_MIN	4096	/* smallest piece, however scattered    */
 #define EXS_VERBS_CHAIN_WRS	(EXS_VERBS_DATA_WRS + EXS_WIRE_SEGS_MAX + 1)
 #define EXS_VERBS_SQ_WRS	126	/* plus one to drain: 2^n - 1          */
-#define EXS_VERBS_SEND_SGES	16
 #define EXS_VERBS_KEY_PAGES	256	/* pages of one memory key; minimum:    */
 #define EXS_VERBS_KEY_PAGES_MIN	DIV_ROUND_UP(EXS_MESSAGE_MAX / PAGE_SIZE + 1,	\
 					     EXS_VERBS_SEGS)
@@ -59,9 +62,11 @@
 
 /*
  * Headers of messages that we send: long enough for EXS_VERBS_SEGS segments, or for the
- * bytes of a short send.
+ * bytes of a short send. A connection begins with few, which fill two pages with the
+ * receives. As many as the send queue can take are not needed: the peer has no more credits.
  */
 #define EXS_VERBS_SLOTS		16
+#define EXS_VERBS_SLOTS_MAX	64
 #define EXS_VERBS_SLOT_LEN	192
 #define EXS_VERBS_COPY_MAX	(EXS_VERBS_SLOT_LEN - EXS_WIRE_HDR_LEN)
 
@@ -70,9 +75,8 @@
 
 /*
  * Receives beyond the peer's credits: one message too many then breaks our rules, and is
- * not an error of the provider. A connection begins with few, which fill two pages with the
- * slots; it gets more when the peer asks. Together with the marker of ib_drain_qp() they
- * are 2^n - 2.
+ * not an error of the provider. A connection gets more when the peer asks. Together with
+ * the marker of ib_drain_qp() they are 2^n - 2.
  */
 #define EXS_VERBS_RECVS		(EXS_HELLO_CREDITS + 1)
 #define EXS_VERBS_RECVS_MAX	61
@@ -134,52 +138,80 @@ struct exs_verbs_mr {
 };
 
 /**
+ * struct exs_verbs_mem - memory that the device uses
+ * @at: whole pages
+ * @dma: their address
+ * @len: bytes in use
+ */
+struct exs_verbs_mem {
+	void *at;
+	u64 dma;
+	u32 len;
+};
+
+/**
  * struct exs_verbs_slot - a chain that was posted
  * @cqe: of its last WR
+ * @buf: EXS_VERBS_SLOT_LEN bytes, for a header and short data
+ * @dma: their address
  * @link: in slots_free or slots_posted
  * @x: send that a piece belongs to and that waits for its end, or NULL
  * @inv_keys: keys that the chain invalidates
  * @wrs: places in the send queue that its completion gives back
  * @fin: it is the FIN
+ * @advert: it is an advert that holds up others
  * @copied: the bytes of the piece are in the slot
  * @unsignaled: it has no completion: it is complete when a later one is
  */
 struct exs_verbs_slot {
 	struct ib_cqe cqe;
+	void *buf;
+	u64 dma;
 	struct list_head link;
 	struct exs_xfer *x;
 	struct list_head inv_keys;
 	u16 wrs;
 	bool fin;
+	bool advert;
 	bool copied;
 	bool unsignaled;
 };
 
 /**
+ * struct exs_verbs_slots - slots that were added later, and their memory
+ * @link: in more_slots
+ * @mem: the buffers
+ * @slot: they
+ */
+struct exs_verbs_slots {
+	struct list_head link;
+	struct exs_verbs_mem mem;
+	struct exs_verbs_slot slot[];
+};
+
+/**
  * struct exs_verbs_recv - a receive
  * @cqe: of its WR
+ * @sge: @buf, for the device
+ * @wr: its WR
  * @buf: EXS_WIRE_BUF_LEN bytes
- * @dma: their address
  */
 struct exs_verbs_recv {
 	struct ib_cqe cqe;
+	struct ib_sge sge;
+	struct ib_recv_wr wr;
 	void *buf;
-	u64 dma;
 };
 
 /**
  * struct exs_verbs_recvs - receives that were added later, and their memory
  * @link: in more_recvs
  * @mem: the buffers
- * @dma: their address
- * @n: receives
  * @recv: they
  */
 struct exs_verbs_recvs {
 	struct list_head link;
-	void *mem;
-	u64 dma;
-	u32 n;
+	struct exs_verbs_mem mem;
 	struct exs_verbs_recv recv[];
 };
 
@@ -219,9 +251,7 @@ int exs_verbs_create(struct net *net, struct exs_conn *conn);
  * @cq_mutex: one drain at a time
  * @wants_memory: the last message waits for memory; cq_mutex
  * @cq_work: drains
- * @mem: the first receive buffers, then header slots
- * @dma: its DMA address
- * @mem_len: its length
+ * @mem: of the first receives, then of the first slots
  * @max_sge: elements in one send
  * @inline_max: most bytes inside a work request
  * @quirks: EXS_QUIRK_*
@@ -235,8 +265,15 @@ int exs_verbs_create(struct net *net, struct exs_conn *conn);
  * @progress: when one was complete, or the first of them posted: jiffies
  * @alive: when one was complete, or something received: jiffies
  * @watched: @stall_work is queued to look soon, or is about to look
- * @slots_free: slots
- * @slots_posted: the other slots, in order
+ * @nslots: number of slots
+ * @slots_free: those without a chain
+ * @slots_posted: the others, in order
+ * @more_slots: those that are not in @slots
+ * @slots_after: no more before this time: jiffies
+ * @chain: work requests that exs_verbs_flush() will post, or NULL
+ * @adverts: slots whose advert is true
+ * @repost: receives to be posted again
+ * @nrepost: their number
  * @keys_free: the pool
  * @nkeys_free: keys in it
  * @keys_dying: keys whose invalidation was posted
@@ -253,10 +290,8 @@ int exs_verbs_create(struct net *net, struct exs_conn *conn);
  * @keys_wanted: keys that the mapped receives may need; atomic
  * @key_pages: pages of one key
  * @run_max: most bytes that the device's DMA maps in one piece
- * @sges: of the work request that is being posted; on the stack they would be cleared
- * @inl: bytes inside it
  * @quiet: handles completions of unsignalled work requests: errors
- * @slots: chains
+ * @slots: the first slots
  * @recv: the first receives
  * @more_recvs: the others; used by the runner of the connection
  */
@@ -290,9 +325,7 @@ struct exs_verbs_ep {
 	struct mutex cq_mutex;		/* one drain at a time */
 	bool wants_memory;		/* a message does; cq_mutex */
 	struct delayed_work cq_work;
-	void *mem;
-	u64 dma;
-	u32 mem_len;
+	struct exs_verbs_mem mem;
 	u16 max_sge;
 	u16 inline_max;
 	u32 quirks;
@@ -307,8 +340,15 @@ struct exs_verbs_ep {
 	unsigned long progress;
 	unsigned long alive;
 	bool watched;
+	u32 nslots;
 	struct list_head slots_free;
 	struct list_head slots_posted;
+	struct list_head more_slots;
+	unsigned long slots_after;
+	struct exs_verbs_chain *chain;
+	u32 adverts;
+	struct ib_recv_wr *repost;
+	u32 nrepost;
 	struct list_head keys_free;
 	u32 nkeys_free;
 	u32 keys_dying;
@@ -326,8 +366,6 @@ struct exs_verbs_ep {
 	u32 key_pages;
 	u32 run_max;
 
-	struct ib_sge sges[EXS_VERBS_SEND_SGES];
-	u8 inl[EXS_INLINE_MAX];
 	struct ib_cqe quiet;
 	struct exs_verbs_slot slots[EXS_VERBS_SLOTS];
 	struct exs_verbs_recv recv[EXS_VERBS_RECVS];
@@ -348,13 +386,6 @@ static inline bool exs_verbs_is(const struct exs_verbs_ep *v, unsigned int flag)
 static inline bool exs_verbs_has(const struct exs_verbs_ep *v, u32 quirk)
 {
 	return v->quirks & quirk;
-}
-
-static inline u32 exs_verbs_slot_offset(const struct exs_verbs_ep *v,
-					const struct exs_verbs_slot *slot)
-{
-	return EXS_VERBS_RECVS * EXS_WIRE_BUF_LEN +
-	       (slot - v->slots) * EXS_VERBS_SLOT_LEN;
 }
 
 /* Hand-shakes that never wait for a peer. */
@@ -404,8 +435,20 @@ bool exs_verbs_disconnect_first(struct exs_verbs_ep *v);
 void exs_verbs_stop_qp(struct exs_verbs_ep *v);
 bool exs_verbs_may_arrive(const struct exs_verbs_ep *v);
 void exs_verbs_free_qp(struct exs_verbs_ep *v);
-int exs_verbs_post_recv(struct exs_verbs_ep *v, struct exs_verbs_recv *recv);
+
+/* verbs_recv.c */
+void exs_verbs_recvs_init(struct exs_verbs_ep *v, struct exs_verbs_recv *recv, u32 n,
+			  const struct exs_verbs_mem *mem);
+void exs_verbs_recvs_free(struct exs_verbs_ep *v);
 int exs_verbs_add_recvs(struct exs_ep *ep, u32 n);
+void exs_verbs_recv_over(struct exs_verbs_ep *v, struct exs_verbs_recv *recv);
+void exs_verbs_repost(struct exs_verbs_ep *v);
+
+/* verbs_slot.c: conn->lock held, once the connection is used */
+void exs_verbs_slots_init(struct exs_verbs_ep *v, struct exs_verbs_slot *slot, u32 n,
+			  const struct exs_verbs_mem *mem, u32 offset);
+void exs_verbs_slots_free(struct exs_verbs_ep *v);
+struct exs_verbs_slot *exs_verbs_slot_take(struct exs_verbs_ep *v);
 
 /* verbs_map.c */
 int exs_verbs_map(struct exs_ep *ep, struct exs_xfer *x);
@@ -432,6 +475,8 @@ static inline void exs_verbs_moved(struct exs_map *map, u64 where, struct exs_ve
 }
 
 /* verbs_sync.c */
+int exs_verbs_mem_make(struct exs_verbs_ep *v, struct exs_verbs_mem *mem, u32 len, gfp_t gfp);
+void exs_verbs_mem_free(struct exs_verbs_ep *v, struct exs_verbs_mem *mem);
 void exs_verbs_read_ring(struct exs_ep *ep, u32 off, u32 len);
 void exs_verbs_ring_over(struct exs_verbs_ep *v);
 void exs_verbs_writes(struct exs_ep *ep, struct exs_xfer *x, u64 off, u64 len);
@@ -447,12 +492,9 @@ static inline void exs_verbs_keys_unreserve(struct exs_verbs_ep *v, u32 n)
 void exs_verbs_keys_put(struct exs_verbs_ep *v, struct list_head *keys);
 void exs_verbs_keys_free(struct exs_verbs_ep *v);
 int exs_verbs_ring_keys(struct exs_verbs_ep *v, u32 n);
-int exs_verbs_post_inv_all(struct exs_verbs_ep *v, struct exs_verbs_slot *slot,
-			   struct exs_xfer *x);
-int exs_verbs_register(struct exs_verbs_ep *v, struct exs_verbs_slot *slot,
-		       struct exs_tx *tx);
-int exs_verbs_register_ring(struct exs_verbs_ep *v, struct exs_verbs_slot *slot,
-			    struct exs_tx *tx);
+void exs_verbs_invalidate_before(struct exs_verbs_chain *chain, struct exs_xfer *x);
+int exs_verbs_register(struct exs_verbs_chain *chain, struct exs_tx *tx);
+int exs_verbs_register_ring(struct exs_verbs_chain *chain, struct exs_tx *tx);
 bool exs_verbs_invalidate(struct exs_ep *ep, struct exs_xfer *x);
 /*
  * The peer had our device invalidate @rkey. Return: whether the peer knew that key.
@@ -463,6 +505,7 @@ bool exs_verbs_key_died(struct exs_verbs_ep *v, u32 rkey);
 /* verbs_post.c */
 bool exs_verbs_room(struct exs_ep *ep);
 int exs_verbs_post(struct exs_ep *ep, struct exs_tx *tx);
+int exs_verbs_flush(struct exs_ep *ep, int err);
 int exs_verbs_post_probe(struct exs_verbs_ep *v);
 
 /* verbs_cq.c */

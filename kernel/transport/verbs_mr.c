@@ -6,7 +6,7 @@
  * registration before the advert in the send queue. Before the program has its buffer back,
  * their invalidation has completed, or the peer had our own device invalidate them, with
  * the message that ends its transfer. A key's low byte changes with each registration (not
- * on soft-RoCE, see exs_verbs_post_free()). Its address is a cookie that does not reveal
+ * on soft-RoCE, see exs_verbs_add_reg()). Its address is a cookie that does not reveal
  * where the memory is.
  *
  * Keys come from a pool that grows when receives are mapped, where sleeping is allowed. It
@@ -133,14 +133,14 @@ void exs_verbs_keys_put(struct exs_verbs_ep *v, struct list_head *keys)
 	list_splice_init(keys, &v->keys_free);
 }
 
-/* Teardown: every transfer is unmapped, no chain is posted. */
+/* Teardown: every transfer is unmapped, no chain is posted any more. */
 void exs_verbs_keys_free(struct exs_verbs_ep *v)
 {
 	struct exs_verbs_mr *key, *next;
-	u32 i;
+	struct exs_verbs_slot *slot;
 
-	for (i = 0; i < EXS_VERBS_SLOTS; i++)
-		list_splice_init(&v->slots[i].inv_keys, &v->keys_free);
+	list_for_each_entry(slot, &v->slots_posted, link)
+		list_splice_init(&slot->inv_keys, &v->keys_free);
 	list_splice_init(&v->ring_keys, &v->keys_free);
 	list_for_each_entry_safe(key, next, &v->keys_free, link)
 		exs_verbs_key_free(v, key);
@@ -227,68 +227,54 @@ static int exs_verbs_key_map(struct exs_verbs_ep *v, struct ib_mr *mr,
 	return mr->length;
 }
 
+static struct ib_send_wr *exs_verbs_add_inv(struct exs_verbs_chain *chain, u32 rkey)
+{
+	struct ib_send_wr *wr = &exs_chain_add_early(chain)->send;
+
+	wr->opcode = IB_WR_LOCAL_INV;
+	wr->ex.invalidate_rkey = rkey;
+	return wr;
+}
+
 /*
  * EXS_QUIRK_REPEATS: only a free key can be registered, so free each one first. This can
  * only be repeated if the key stays the same. The cookie still distinguishes registrations.
  */
-static int exs_verbs_post_free(struct exs_verbs_ep *v, struct exs_verbs_slot *slot,
-			       const struct ib_mr *mr)
+static void exs_verbs_add_reg(struct exs_verbs_chain *chain, struct ib_mr *mr)
 {
-	struct ib_send_wr wr = {
-		.opcode			= IB_WR_LOCAL_INV,
-		.wr_cqe			= &v->quiet,
-		.ex.invalidate_rkey	= mr->rkey,
-	};
+	struct ib_reg_wr *reg;
 
-	slot->wrs++;
-	v->sq_used++;
-	return ib_post_send(v->id->qp, &wr, NULL);
-}
-
-static int exs_verbs_post_reg(struct exs_verbs_ep *v, struct exs_verbs_slot *slot,
-			      struct ib_mr *mr)
-{
-	struct ib_reg_wr reg = {
-		.wr.opcode	= IB_WR_REG_MR,
-		.wr.wr_cqe	= &v->quiet,
-		.mr		= mr,
-		.access		= EXS_VERBS_ACCESS,
-	};
-	int err = 0;
-
-	if (exs_verbs_has(v, EXS_QUIRK_REPEATS))
-		err = exs_verbs_post_free(v, slot, mr);
-	else
+	if (exs_verbs_has(chain->v, EXS_QUIRK_REPEATS)) {
+		exs_chain_take_place(chain);
+		exs_verbs_add_inv(chain, mr->rkey);
+	} else {
 		ib_update_fast_reg_key(mr, ib_inc_rkey(mr->rkey));
-	if (err)
-		return err;
-	reg.key = mr->rkey;
-	slot->wrs++;
-	v->sq_used++;
-	return ib_post_send(v->id->qp, &reg.wr, NULL);
+	}
+	exs_chain_take_place(chain);
+	reg = &exs_chain_add_early(chain)->reg;
+	reg->wr.opcode = IB_WR_REG_MR;
+	reg->mr = mr;
+	reg->key = mr->rkey;
+	reg->access = EXS_VERBS_ACCESS;
 }
 
 /* Register up to @len bytes from @pos on; @seg: describes them for the peer. */
-static int exs_verbs_key_use(struct exs_verbs_ep *v, struct exs_verbs_slot *slot,
-			     struct exs_verbs_mr *key, struct exs_verbs_pos *pos,
-			     u32 len, struct exs_seg *seg)
+static int exs_verbs_key_use(struct exs_verbs_chain *chain, struct exs_verbs_mr *key,
+			     struct exs_verbs_pos *pos, u32 len, struct exs_seg *seg)
 {
-	int n = exs_verbs_key_map(v, key->mr, pos, len);
-	int err;
+	int n = exs_verbs_key_map(chain->v, key->mr, pos, len);
 
 	if (n <= 0)
 		return n ? n : -EINVAL;
-	err = exs_verbs_post_reg(v, slot, key->mr);
-	if (err)
-		return err;
+	exs_verbs_add_reg(chain, key->mr);
 	*seg = (struct exs_seg) { key->mr->iova, key->mr->rkey, n };
 	return n;
 }
 
 /* Keys for the window that @tx advertises, and its segments. conn->lock held. */
-int exs_verbs_register(struct exs_verbs_ep *v, struct exs_verbs_slot *slot,
-		       struct exs_tx *tx)
+int exs_verbs_register(struct exs_verbs_chain *chain, struct exs_tx *tx)
 {
+	struct exs_verbs_ep *v = chain->v;
 	struct exs_xfer *x = exs_rcv_xfer(tx->rcv);
 	struct exs_msg *msg = &tx->msg;
 	struct exs_verbs_pos pos;
@@ -313,8 +299,7 @@ int exs_verbs_register(struct exs_verbs_ep *v, struct exs_verbs_slot *slot,
 		list_add_tail(&key->out, &v->keys_out);
 		x->map.valid++;
 		v->sq_used++;	/* its LOCAL_INV */
-		n = exs_verbs_key_use(v, slot, key, &pos, left,
-				      &msg->segs[msg->nsegs++]);
+		n = exs_verbs_key_use(chain, key, &pos, left, &msg->segs[msg->nsegs++]);
 		if (n < 0)
 			return n;
 		left -= n;
@@ -323,9 +308,9 @@ int exs_verbs_register(struct exs_verbs_ep *v, struct exs_verbs_slot *slot,
 }
 
 /* The same for the whole ring. */
-int exs_verbs_register_ring(struct exs_verbs_ep *v, struct exs_verbs_slot *slot,
-			    struct exs_tx *tx)
+int exs_verbs_register_ring(struct exs_verbs_chain *chain, struct exs_tx *tx)
 {
+	struct exs_verbs_ep *v = chain->v;
 	struct exs_verbs_pos pos = { v->ring_sgt.sgl, 0 };
 	struct exs_msg *msg = &tx->msg;
 	struct exs_verbs_mr *key;
@@ -338,8 +323,7 @@ int exs_verbs_register_ring(struct exs_verbs_ep *v, struct exs_verbs_slot *slot,
 
 		if (!left)
 			break;
-		n = exs_verbs_key_use(v, slot, key, &pos, left,
-				      &msg->segs[msg->nsegs++]);
+		n = exs_verbs_key_use(chain, key, &pos, left, &msg->segs[msg->nsegs++]);
 		if (n < 0)
 			return n;
 		left -= n;
@@ -348,19 +332,11 @@ int exs_verbs_register_ring(struct exs_verbs_ep *v, struct exs_verbs_slot *slot,
 }
 
 /* Its place was reserved with the registration. */
-static int exs_verbs_post_inv(struct exs_verbs_ep *v, struct exs_verbs_mr *key,
-			      bool signaled)
+static struct ib_send_wr *exs_verbs_kill(struct exs_verbs_chain *chain, struct exs_verbs_mr *key)
 {
-	struct ib_send_wr wr = {
-		.opcode			= IB_WR_LOCAL_INV,
-		.wr_cqe			= signaled ? &key->cqe : &v->quiet,
-		.send_flags		= signaled ? IB_SEND_SIGNALED : 0,
-		.ex.invalidate_rkey	= key->mr->rkey,
-	};
-
-	v->keys_dying++;
+	chain->v->keys_dying++;
 	list_del_init(&key->out);
-	return ib_post_send(v->id->qp, &wr, NULL);
+	return exs_verbs_add_inv(chain, key->mr->rkey);
 }
 
 /*
@@ -406,23 +382,32 @@ static void exs_verbs_reap(struct exs_verbs_ep *v, struct exs_map *map)
  * Keys of an earlier advert of @x that became void: invalidated before the new advert, and
  * returned to the pool when that is complete.
  */
-int exs_verbs_post_inv_all(struct exs_verbs_ep *v, struct exs_verbs_slot *slot,
-			   struct exs_xfer *x)
+void exs_verbs_invalidate_before(struct exs_verbs_chain *chain, struct exs_xfer *x)
 {
 	struct exs_verbs_mr *key;
-	int err;
 
-	lockdep_assert_held(&v->ep.conn->lock);
-	exs_verbs_reap(v, &x->map);
+	lockdep_assert_held(&chain->v->ep.conn->lock);
+	exs_verbs_reap(chain->v, &x->map);
 	list_for_each_entry(key, &x->map.mrs, link) {
-		err = exs_verbs_post_inv(v, key, false);
-		if (err)
-			return err;
-		slot->wrs++;
+		exs_verbs_kill(chain, key);
+		chain->slot->wrs++;
 	}
-	list_splice_tail_init(&x->map.mrs, &slot->inv_keys);
+	list_splice_tail_init(&x->map.mrs, &chain->slot->inv_keys);
 	x->map.valid = 0;
-	return 0;
+}
+
+/* A chain of LOCAL_INV; the last one's completion is for all. */
+static int exs_verbs_post_invs(struct exs_verbs_ep *v, const struct exs_map *map)
+{
+	struct exs_verbs_chain *chain = exs_chain_begin(v);
+	struct ib_send_wr *wr = NULL;
+	struct exs_verbs_mr *key;
+
+	list_for_each_entry(key, &map->mrs, link)
+		wr = exs_verbs_kill(chain, key);
+	wr->wr_cqe = &list_last_entry(&map->mrs, struct exs_verbs_mr, link)->cqe;
+	wr->send_flags = IB_SEND_SIGNALED;
+	return exs_chain_end(chain, 0);
 }
 
 /*
@@ -436,25 +421,20 @@ bool exs_verbs_invalidate(struct exs_ep *ep, struct exs_xfer *x)
 {
 	struct exs_verbs_ep *v = exs_verbs_ep(ep);
 	struct exs_map *map = &x->map;
-	struct exs_verbs_mr *key;
 	int err;
 
 	lockdep_assert_held(&ep->conn->lock);
 	if (!map->valid)
 		return false;
-	if (map->invalidating || exs_verbs_is(v, EXS_VERBS_CLOSING))
+	if (map->invalidating || exs_verbs_is(v, EXS_VERBS_CLOSING) || WARN_ON_ONCE(v->chain))
 		return true;
 	exs_verbs_reap(v, map);
 	if (!map->valid)
 		return false;
 	map->invalidating = map->valid;
-	list_for_each_entry(key, &map->mrs, link) {
-		err = exs_verbs_post_inv(v, key, list_is_last(&key->link, &map->mrs));
-		if (err) {
-			exs_verbs_note_lost(v, -exs_verbs_post_errno(v, err));
-			break;
-		}
-	}
+	err = exs_verbs_post_invs(v, map);
+	if (err)
+		exs_verbs_note_lost(v, -exs_verbs_post_errno(v, err));
 	return true;
 }
 

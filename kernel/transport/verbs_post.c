@@ -19,10 +19,11 @@
  * A short SEND or WRITE may contain its bytes (EXS_SO_INLINE_MAX), so that the device need
  * not fetch them. A provider copies such bytes when the request is posted, from the address
  * in the scatter/gather element, which it takes for a kernel address, without memory key or
- * DMA mapping. So they are collected in the endpoint, and no other address is ever used.
+ * DMA mapping. So they are collected in the chain, and no other address is ever used.
  *
- * Chains do not mix, as all is posted under conn->lock. A chain that could not
- * be posted whole is not repaired: the connection is reset.
+ * All chains of a run are posted with one doorbell (verbs_chain.h). They do not mix with
+ * others, as conn->lock is held. One that could not be posted whole is not repaired: the
+ * connection is reset.
  */
 #include "core/stats.h"
 #include "verbs_internal.h"
@@ -49,36 +50,24 @@ bool exs_verbs_room(struct exs_ep *ep)
 	return v->nkeys_free >= min_t(u32, EXS_VERBS_SEGS, READ_ONCE(v->keys_total));
 }
 
+/* Its place in the send queue comes back with the slot's completion. */
 exs_hot
-static struct exs_verbs_slot *exs_verbs_slot_take(struct exs_verbs_ep *v)
+static union exs_verbs_wr *exs_verbs_add_wr(struct exs_verbs_chain *chain)
 {
-	struct exs_verbs_slot *slot;
-
-	slot = list_first_entry_or_null(&v->slots_free, struct exs_verbs_slot, link);
-	if (slot) {
-		list_move_tail(&slot->link, &v->slots_posted);
-		v->chains_begun++;
-		slot->wrs = 0;
-		slot->x = NULL;
-		slot->fin = false;
-		slot->copied = false;
-		slot->unsignaled = false;
-	}
-	return slot;
+	exs_chain_take_place(chain);
+	return exs_chain_add(chain);
 }
 
-/* One WR of @slot's chain, with send_flags 0 or IB_SEND_INLINE. */
+/* @wr is ready; with send_flags 0 or IB_SEND_INLINE. @last: of its chain */
 exs_hot
-static int exs_verbs_post_wr(struct exs_verbs_ep *v, struct exs_verbs_slot *slot,
-			     struct ib_send_wr *wr, bool last)
+static void exs_verbs_wr_ready(struct exs_verbs_chain *chain, struct ib_send_wr *wr, bool last)
 {
-	bool signaled = (last && !slot->unsignaled) || exs_verbs_has(v, EXS_QUIRK_SIGNAL_ALL);
+	struct exs_verbs_slot *slot = chain->slot;
 
-	wr->wr_cqe = last ? &slot->cqe : &v->quiet;
-	wr->send_flags |= signaled ? IB_SEND_SIGNALED : 0;
-	slot->wrs++;
-	v->sq_used++;
-	return ib_post_send(v->id->qp, wr, NULL);
+	if (last)
+		wr->wr_cqe = &slot->cqe;
+	if ((last && !slot->unsignaled) || exs_verbs_has(chain->v, EXS_QUIRK_SIGNAL_ALL))
+		wr->send_flags |= IB_SEND_SIGNALED;
 }
 
 /* The local side of up to @len bytes of @x from byte @where on. Return: bytes; @sges:
@@ -105,23 +94,15 @@ static u32 exs_verbs_gather(struct exs_verbs_ep *v, struct exs_xfer *x, u64 wher
 	return len - left;
 }
 
-static u32 exs_verbs_copy_offset(const struct exs_verbs_ep *v,
-				 const struct exs_verbs_slot *slot)
-{
-	return exs_verbs_slot_offset(v, slot) + EXS_WIRE_HDR_LEN;
-}
-
 /* Copy the bytes of the piece @tx into the slot. */
 static int exs_verbs_copy(struct exs_verbs_ep *v, struct exs_verbs_slot *slot,
 			  const struct exs_tx *tx)
 {
-	u32 offset = exs_verbs_copy_offset(v, slot);
-
 	if (WARN_ON_ONCE(tx->len > EXS_VERBS_COPY_MAX))
 		return -EINVAL;
-	if (exs_xfer_get(exs_snd_xfer(tx->snd), tx->offset, v->mem + offset, tx->len))
+	if (exs_xfer_get(exs_snd_xfer(tx->snd), tx->offset, slot->buf + EXS_WIRE_HDR_LEN, tx->len))
 		return -EFAULT;
-	ib_dma_sync_single_for_device(v->id->device, v->dma + offset, tx->len,
+	ib_dma_sync_single_for_device(v->id->device, slot->dma + EXS_WIRE_HDR_LEN, tx->len,
 				      DMA_BIDIRECTIONAL);
 	return 0;
 }
@@ -144,98 +125,103 @@ static bool exs_verbs_sends_inline(const struct exs_verbs_ep *v, const struct ex
 	return !tx->invalidate && exs_verbs_is_inline(v, exs_wire_msg_len(&tx->msg) + behind);
 }
 
-/* @wr contains the first @len bytes of v->inl. */
-static void exs_verbs_take_along(struct exs_verbs_ep *v, struct ib_send_wr *wr, u32 len)
+/* @wr contains @tx's message and the first @behind bytes of its piece. */
+static int exs_verbs_send_inside(struct exs_verbs_chain *chain, struct ib_send_wr *wr,
+				 const struct exs_tx *tx, u32 behind)
 {
-	exs_count(v->ep.conn->xn, inline_tx_bytes, len);
-	v->sges[0] = (struct ib_sge) { .addr = (uintptr_t)v->inl, .length = len };
-	wr->num_sge = 1;
-	wr->send_flags = IB_SEND_INLINE;
+	u8 *bytes = exs_chain_bytes(chain);
+	int len = exs_wire_put_msg(bytes, EXS_INLINE_MAX, &tx->msg);
+
+	if (WARN_ON_ONCE(len < 0))
+		return len;
+	if (behind && exs_xfer_get(exs_snd_xfer(tx->snd), tx->offset, bytes + len, behind))
+		return -EFAULT;
+	exs_chain_use_bytes(chain, wr, len + behind);
+	return 0;
+}
+
+/* @wr's elements: the message and @behind bytes in the slot, and @n that are there. */
+exs_hot
+static int exs_verbs_send_from(struct exs_verbs_chain *chain, struct ib_send_wr *wr,
+			       const struct exs_tx *tx, u32 behind, int n)
+{
+	struct exs_verbs_slot *slot = chain->slot;
+	struct exs_verbs_ep *v = chain->v;
+	int len = exs_wire_put_msg(slot->buf, EXS_VERBS_SLOT_LEN, &tx->msg);
+
+	if (WARN_ON_ONCE(len < 0))
+		return len;
+	ib_dma_sync_single_for_device(v->id->device, slot->dma, len, DMA_BIDIRECTIONAL);
+	*exs_chain_sges(chain) = (struct ib_sge) {
+		.addr	= slot->dma,
+		.length	= len + behind,
+		.lkey	= v->pd->local_dma_lkey,
+	};
+	exs_chain_use_sges(chain, wr, 1 + n);
+	return 0;
 }
 
 /*
- * SEND of @tx's message, of the first @behind bytes of its piece, which are in the slot or
- * inline, and of v->sges[1] to [@n - 1]; [0] is set here.
+ * @wr becomes a SEND of @tx's message, of the first @behind bytes of its piece, which are in
+ * the slot or inline, and of @n elements, which lie behind the next one of the chain.
  */
 exs_hot
-static int exs_verbs_post_send(struct exs_verbs_ep *v, struct exs_verbs_slot *slot,
+static int exs_verbs_make_send(struct exs_verbs_chain *chain, struct ib_send_wr *wr,
 			       const struct exs_tx *tx, u32 behind, int n)
-{
-	u32 offset = exs_verbs_slot_offset(v, slot), size = exs_wire_msg_len(&tx->msg) + behind;
-	bool inl = n == 1 && exs_verbs_sends_inline(v, tx, behind);
-	struct ib_send_wr wr = {
-		.opcode			= tx->invalidate ? IB_WR_SEND_WITH_INV : IB_WR_SEND,
-		.ex.invalidate_rkey	= tx->key,
-		.sg_list		= v->sges,
-		.num_sge		= n,
-	};
-	int len;
-
-	len = exs_wire_put_msg(inl ? v->inl : v->mem + offset,
-			       inl ? sizeof(v->inl) : EXS_VERBS_SLOT_LEN, &tx->msg);
-	if (WARN_ON_ONCE(len < 0))
-		return len;
-	if (inl) {
-		if (behind && exs_xfer_get(exs_snd_xfer(tx->snd), tx->offset, v->inl + len, behind))
-			return -EFAULT;
-		exs_verbs_take_along(v, &wr, size);
-	} else {
-		ib_dma_sync_single_for_device(v->id->device, v->dma + offset, len,
-					      DMA_BIDIRECTIONAL);
-		v->sges[0] = (struct ib_sge) {
-			.addr	= v->dma + offset,
-			.length	= size,
-			.lkey	= v->pd->local_dma_lkey,
-		};
-	}
-	slot->fin = tx->msg.type == EXS_MSG_FIN;
-	return exs_verbs_post_wr(v, slot, &wr, true);
-}
-
-static int exs_verbs_post_message(struct exs_verbs_ep *v,
-				  struct exs_verbs_slot *slot, struct exs_tx *tx)
-{
-	return exs_verbs_post_send(v, slot, tx, 0, 1);
-}
-
-static int exs_verbs_post_advert(struct exs_verbs_ep *v,
-				 struct exs_verbs_slot *slot, struct exs_tx *tx)
 {
 	int err;
 
-	err = exs_verbs_post_inv_all(v, slot, exs_rcv_xfer(tx->rcv));
-	if (!err)
-		err = exs_verbs_register(v, slot, tx);
-	if (!err)
-		err = exs_verbs_post_message(v, slot, tx);
+	wr->opcode = tx->invalidate ? IB_WR_SEND_WITH_INV : IB_WR_SEND;
+	wr->ex.invalidate_rkey = tx->key;
+	if (!n && exs_verbs_sends_inline(chain->v, tx, behind))
+		err = exs_verbs_send_inside(chain, wr, tx, behind);
+	else
+		err = exs_verbs_send_from(chain, wr, tx, behind, n);
+	chain->slot->fin = tx->msg.type == EXS_MSG_FIN;
+	exs_verbs_wr_ready(chain, wr, true);
 	return err;
 }
 
-static int exs_verbs_post_ring(struct exs_verbs_ep *v,
-			       struct exs_verbs_slot *slot, struct exs_tx *tx)
+static int exs_verbs_add_message(struct exs_verbs_chain *chain, struct exs_tx *tx)
 {
-	int err = exs_verbs_register_ring(v, slot, tx);
+	return exs_verbs_make_send(chain, &exs_verbs_add_wr(chain)->send, tx, 0, 0);
+}
 
-	return err ? err : exs_verbs_post_message(v, slot, tx);
+static int exs_verbs_add_advert(struct exs_verbs_chain *chain, struct exs_tx *tx)
+{
+	int err;
+
+	if (!chain->early.first)
+		exs_count(chain->v->ep.conn->xn, advert_batches, 1);
+	exs_verbs_invalidate_before(chain, exs_rcv_xfer(tx->rcv));
+	err = exs_verbs_register(chain, tx);
+	return err ? err : exs_verbs_add_message(chain, tx);
+}
+
+static int exs_verbs_add_ring(struct exs_verbs_chain *chain, struct exs_tx *tx)
+{
+	int err = exs_verbs_register_ring(chain, tx);
+
+	return err ? err : exs_verbs_add_message(chain, tx);
 }
 
 exs_hot
-static int exs_verbs_post_eager(struct exs_verbs_ep *v,
-				struct exs_verbs_slot *slot, struct exs_tx *tx)
+static int exs_verbs_add_eager(struct exs_verbs_chain *chain, struct exs_tx *tx)
 {
-	bool behind = slot->copied || exs_verbs_sends_inline(v, tx, tx->len);
+	struct ib_send_wr *wr = &exs_verbs_add_wr(chain)->send;
+	struct exs_verbs_ep *v = chain->v;
+	bool behind = chain->slot->copied || exs_verbs_sends_inline(v, tx, tx->len);
 	int n = 0;
 
 	if (!behind && tx->len &&
 	    exs_verbs_gather(v, exs_snd_xfer(tx->snd), tx->offset, tx->len,
-			     v->sges + 1, v->max_sge - 1, &n) != tx->len)
+			     exs_chain_sges(chain) + 1, v->max_sge - 1, &n) != tx->len)
 		return -EINVAL;
-	return exs_verbs_post_send(v, slot, tx, behind ? tx->len : 0, n + 1);
+	return exs_verbs_make_send(chain, wr, tx, behind ? tx->len : 0, n);
 }
 
 /* What an immediate says elsewhere. The segments of @tx are no longer needed. */
-static int exs_verbs_post_written(struct exs_verbs_ep *v,
-				  struct exs_verbs_slot *slot, struct exs_tx *tx)
+static int exs_verbs_add_written(struct exs_verbs_chain *chain, struct exs_tx *tx)
 {
 	tx->msg.type = EXS_MSG_WRITTEN;
 	tx->msg.flags = 0;
@@ -244,62 +230,60 @@ static int exs_verbs_post_written(struct exs_verbs_ep *v,
 	tx->msg.b = 0;
 	tx->msg.c = 0;
 	tx->msg.nsegs = 0;
-	return exs_verbs_post_message(v, slot, tx);
+	return exs_verbs_add_message(chain, tx);
 }
 
 /*
  * Where @wr finds up to @len bytes of the piece @tx from byte @done on. Return: the number;
  * 0: they are not there.
  */
-static u32 exs_verbs_local(struct exs_verbs_ep *v, struct exs_verbs_slot *slot,
-			   const struct exs_tx *tx, u32 done, u32 len,
-			   struct ib_send_wr *wr)
+static u32 exs_verbs_local(struct exs_verbs_chain *chain, const struct exs_tx *tx, u32 done,
+			   u32 len, struct ib_send_wr *wr)
 {
 	struct exs_xfer *x = exs_snd_xfer(tx->snd);
+	struct exs_verbs_ep *v = chain->v;
+	int n = 1;
 
 	/* For short sends only: the cursor need not be at the bytes. */
 	if (tx->snd->len <= EXS_WIRE_DATA_MAX && exs_verbs_is_inline(v, len)) {
-		if (exs_xfer_get(x, tx->offset + done, v->inl, len))
+		if (exs_xfer_get(x, tx->offset + done, exs_chain_bytes(chain), len))
 			return 0;
-		exs_verbs_take_along(v, wr, len);
+		exs_chain_use_bytes(chain, wr, len);
 		return len;
 	}
-	if (!slot->copied)
-		return exs_verbs_gather(v, x, tx->offset + done, len, v->sges,
-					v->max_sge, &wr->num_sge);
-	v->sges[0] = (struct ib_sge) {
-		.addr	= v->dma + exs_verbs_copy_offset(v, slot) + done,
-		.length	= len,
-		.lkey	= v->pd->local_dma_lkey,
-	};
-	wr->num_sge = 1;
+	if (chain->slot->copied)
+		*exs_chain_sges(chain) = (struct ib_sge) {
+			.addr	= chain->slot->dma + EXS_WIRE_HDR_LEN + done,
+			.length	= len,
+			.lkey	= v->pd->local_dma_lkey,
+		};
+	else
+		len = exs_verbs_gather(v, x, tx->offset + done, len, exs_chain_sges(chain),
+				       v->max_sge, &n);
+	exs_chain_use_sges(chain, wr, n);
 	return len;
 }
 
 /* An immediate, or a WRITTEN, ends a transfer; a transfer without bytes is only that. */
 exs_hot
-static int exs_verbs_post_write(struct exs_verbs_ep *v,
-				struct exs_verbs_slot *slot, struct exs_tx *tx)
+static int exs_verbs_add_write(struct exs_verbs_chain *chain, struct exs_tx *tx)
 {
-	bool written = tx->last && (tx->invalidate || exs_verbs_has(v, EXS_QUIRK_NO_IMM));
+	bool written = tx->last && (tx->invalidate || exs_verbs_has(chain->v, EXS_QUIRK_NO_IMM));
 	bool imm = tx->last && !written, all = !tx->len && written;
 	u32 n, i = 0, done = 0;
 	struct exs_seg to = {};
-	struct ib_rdma_wr wr;
-	int err;
 
 	while (!all) {
+		struct ib_rdma_wr *wr = &exs_verbs_add_wr(chain)->rdma;
+
 		while (done < tx->len && !to.len && i < tx->nsegs)
 			to = tx->segs[i++];
-		wr = (struct ib_rdma_wr) {
-			.wr.opcode	= IB_WR_RDMA_WRITE,
-			.wr.sg_list	= v->sges,
-			.remote_addr	= to.addr,
-			.rkey		= to.key,
-		};
+		wr->wr.opcode = IB_WR_RDMA_WRITE;
+		wr->remote_addr = to.addr;
+		wr->rkey = to.key;
 		n = min(to.len, tx->len - done);
 		if (n)
-			n = exs_verbs_local(v, slot, tx, done, n, &wr.wr);
+			n = exs_verbs_local(chain, tx, done, n, &wr->wr);
 		if (WARN_ON_ONCE(!n && (tx->len || !imm)))
 			return -EINVAL;
 		to.addr += n;
@@ -307,24 +291,20 @@ static int exs_verbs_post_write(struct exs_verbs_ep *v,
 		done += n;
 		all = done == tx->len;
 		if (all && imm) {
-			wr.wr.opcode = IB_WR_RDMA_WRITE_WITH_IMM;
-			wr.wr.ex.imm_data = cpu_to_be32(tx->imm);
+			wr->wr.opcode = IB_WR_RDMA_WRITE_WITH_IMM;
+			wr->wr.ex.imm_data = cpu_to_be32(tx->imm);
 		}
-		err = exs_verbs_post_wr(v, slot, &wr.wr, all && !written);
-		if (err)
-			return err;
+		exs_verbs_wr_ready(chain, &wr->wr, all && !written);
 	}
-	return written ? exs_verbs_post_written(v, slot, tx) : 0;
+	return written ? exs_verbs_add_written(chain, tx) : 0;
 }
 
-static int (*const exs_verbs_post_kind[])(struct exs_verbs_ep *v,
-					  struct exs_verbs_slot *slot,
-					  struct exs_tx *tx) = {
-	[EXS_TX_MESSAGE]	= exs_verbs_post_message,
-	[EXS_TX_ADVERT]		= exs_verbs_post_advert,
-	[EXS_TX_RING]		= exs_verbs_post_ring,
-	[EXS_TX_EAGER]		= exs_verbs_post_eager,
-	[EXS_TX_WRITE]		= exs_verbs_post_write,
+static int (*const exs_verbs_add[])(struct exs_verbs_chain *chain, struct exs_tx *tx) = {
+	[EXS_TX_MESSAGE]	= exs_verbs_add_message,
+	[EXS_TX_ADVERT]		= exs_verbs_add_advert,
+	[EXS_TX_RING]		= exs_verbs_add_ring,
+	[EXS_TX_EAGER]		= exs_verbs_add_eager,
+	[EXS_TX_WRITE]		= exs_verbs_add_write,
 };
 
 /*
@@ -338,7 +318,10 @@ static bool exs_verbs_may_be_unsignaled(const struct exs_verbs_ep *v)
 	       v->sq_used + 2 * EXS_VERBS_CHAIN_WRS <= EXS_VERBS_SQ_WRS;
 }
 
-/* Return: the send of the piece @tx, if it ends when posted; or NULL. */
+/*
+ * Return: the send of the piece @tx, if it ends when posted; or NULL. Ends are in order, but
+ * nobody sees the end of a plain one.
+ */
 static struct exs_xfer *exs_verbs_begin_data(struct exs_verbs_ep *v,
 					     struct exs_verbs_slot *slot,
 					     const struct exs_tx *tx)
@@ -346,7 +329,7 @@ static struct exs_xfer *exs_verbs_begin_data(struct exs_verbs_ep *v,
 	struct exs_xfer *x = exs_snd_xfer(tx->snd);
 
 	slot->copied = !x->map.mapped;
-	if (slot->copied && !v->sending)
+	if (slot->copied && (!v->sending || !x->call))
 		return x;
 	slot->x = x;
 	v->sending++;
@@ -362,6 +345,16 @@ static bool exs_verbs_is_data(const struct exs_tx *tx)
 static bool exs_verbs_is_control(const struct exs_tx *tx)
 {
 	return tx->kind == EXS_TX_MESSAGE && tx->msg.type != EXS_MSG_FIN;
+}
+
+/* Adverts that follow would make all that is behind them wait: see verbs_chain.h. */
+static void exs_verbs_begin_advert(struct exs_verbs_ep *v, struct exs_verbs_slot *slot)
+{
+	if (!exs_verbs_has(v, EXS_QUIRK_REPEATS))
+		return;
+	slot->advert = true;
+	v->adverts++;
+	v->ep.adverts_wait = true;
 }
 
 /* exs_ep_ops.post: after room() said yes */
@@ -381,13 +374,33 @@ int exs_verbs_post(struct exs_ep *ep, struct exs_tx *tx)
 		over = exs_verbs_begin_data(v, slot, tx);
 	if (over || exs_verbs_is_control(tx))
 		slot->unsignaled = exs_verbs_may_be_unsignaled(v);
+	if (tx->kind == EXS_TX_ADVERT)
+		exs_verbs_begin_advert(v, slot);
 	exs_verbs_chain_begins(v, slot);
 	if (slot->copied)
 		err = exs_verbs_copy(v, slot, tx);
+	if (!v->chain)
+		v->chain = exs_chain_begin(v);
+	v->chain->slot = slot;
 	if (!err)
-		err = exs_verbs_post_kind[tx->kind](v, slot, tx);
+		err = exs_verbs_add[tx->kind](v->chain, tx) ?: v->chain->err;
 	if (!err && over)
 		exs_conn_sent(ep->conn, over);
+	return err;
+}
+
+/* exs_ep_ops.flush */
+exs_hot
+int exs_verbs_flush(struct exs_ep *ep, int err)
+{
+	struct exs_verbs_ep *v = exs_verbs_ep(ep);
+	struct exs_verbs_chain *chain = v->chain;
+
+	lockdep_assert_held(&ep->conn->lock);
+	if (!chain)
+		return err;
+	v->chain = NULL;
+	err = exs_chain_end(chain, err);
 	if (err != -ENOTCONN)
 		return err;
 	/* The connection is about to end: post nothing more. */
@@ -402,13 +415,19 @@ int exs_verbs_post(struct exs_ep *ep, struct exs_tx *tx)
  */
 int exs_verbs_post_probe(struct exs_verbs_ep *v)
 {
-	struct ib_rdma_wr wr = { .wr.opcode = IB_WR_RDMA_WRITE };
+	struct exs_verbs_chain *chain;
 	struct exs_verbs_slot *slot;
+	struct ib_send_wr *wr;
 
 	lockdep_assert_held(&v->ep.conn->lock);
 	slot = exs_verbs_slot_take(v);
-	if (WARN_ON_ONCE(!slot))
+	if (WARN_ON_ONCE(!slot || v->chain))
 		return -ENOBUFS;
 	exs_verbs_chain_begins(v, slot);
-	return exs_verbs_post_wr(v, slot, &wr.wr, true);
+	chain = exs_chain_begin(v);
+	chain->slot = slot;
+	wr = &exs_verbs_add_wr(chain)->send;
+	wr->opcode = IB_WR_RDMA_WRITE;
+	exs_verbs_wr_ready(chain, wr, true);
+	return exs_chain_end(chain, 0);
 }

@@ -43,55 +43,24 @@ static int exs_verbs_limits(struct exs_verbs_ep *v)
 	return 0;
 }
 
-static void exs_verbs_init_recvs(struct exs_verbs_recv *recv, u32 n, void *mem, u64 dma)
-{
-	u32 i;
-
-	for (i = 0; i < n; i++) {
-		recv[i].cqe.done = exs_verbs_recv_done;
-		recv[i].buf = mem + i * EXS_WIRE_BUF_LEN;
-		recv[i].dma = dma + i * EXS_WIRE_BUF_LEN;
-	}
-}
-
 static int exs_verbs_make_mem(struct exs_verbs_ep *v)
 {
-	struct ib_device *dev = v->id->device;
+	u32 recvs = EXS_VERBS_RECVS * EXS_WIRE_BUF_LEN;
+	int err = exs_verbs_mem_make(v, &v->mem, recvs + EXS_VERBS_SLOTS * EXS_VERBS_SLOT_LEN,
+				     GFP_KERNEL_ACCOUNT);
 
-	v->mem_len = EXS_VERBS_RECVS * EXS_WIRE_BUF_LEN +
-		     EXS_VERBS_SLOTS * EXS_VERBS_SLOT_LEN;
-	v->mem = alloc_pages_exact(v->mem_len, GFP_KERNEL_ACCOUNT | __GFP_ZERO);
-	if (!v->mem)
-		return -ENOMEM;
-	v->dma = ib_dma_map_single(dev, v->mem, v->mem_len, DMA_BIDIRECTIONAL);
-	if (ib_dma_mapping_error(dev, v->dma)) {
-		free_pages_exact(v->mem, v->mem_len);
-		v->mem = NULL;
-		return -ENOMEM;
-	}
-	exs_verbs_init_recvs(v->recv, EXS_VERBS_RECVS, v->mem, v->dma);
+	if (err)
+		return err;
+	exs_verbs_recvs_init(v, v->recv, EXS_VERBS_RECVS, &v->mem);
+	exs_verbs_slots_init(v, v->slots, EXS_VERBS_SLOTS, &v->mem, recvs);
 	return 0;
-}
-
-static void exs_verbs_free_recvs(struct exs_verbs_ep *v, struct exs_verbs_recvs *more)
-{
-	u32 len = more->n * EXS_WIRE_BUF_LEN;
-
-	ib_dma_unmap_single(v->id->device, more->dma, len, DMA_BIDIRECTIONAL);
-	free_pages_exact(more->mem, len);
-	kfree(more);
 }
 
 static void exs_verbs_free_mem(struct exs_verbs_ep *v)
 {
-	struct exs_verbs_recvs *more, *next;
-
-	list_for_each_entry_safe(more, next, &v->more_recvs, link)
-		exs_verbs_free_recvs(v, more);
-	INIT_LIST_HEAD(&v->more_recvs);
-	ib_dma_unmap_single(v->id->device, v->dma, v->mem_len, DMA_BIDIRECTIONAL);
-	free_pages_exact(v->mem, v->mem_len);
-	v->mem = NULL;
+	exs_verbs_recvs_free(v);
+	exs_verbs_slots_free(v);
+	exs_verbs_mem_free(v, &v->mem);
 }
 
 /* Asynchronous errors of the queues: any context. */
@@ -144,25 +113,6 @@ static void exs_verbs_free_cq(struct exs_verbs_ep *v, struct ib_cq *cq)
 	cancel_delayed_work_sync(&v->cq_work);
 }
 
-exs_hot
-int exs_verbs_post_recv(struct exs_verbs_ep *v, struct exs_verbs_recv *recv)
-{
-	struct ib_sge sge = {
-		.addr	= recv->dma,
-		.length	= EXS_WIRE_BUF_LEN,
-		.lkey	= v->pd->local_dma_lkey,
-	};
-	struct ib_recv_wr wr = {
-		.wr_cqe		= &recv->cqe,
-		.sg_list	= &sge,
-		.num_sge	= 1,
-	};
-
-	ib_dma_sync_single_for_device(v->id->device, recv->dma, EXS_WIRE_BUF_LEN,
-				      DMA_BIDIRECTIONAL);
-	return ib_post_recv(v->id->qp, &wr, NULL);
-}
-
 static int exs_verbs_try_queue_pair(struct exs_verbs_ep *v, u32 inline_max)
 {
 	int err;
@@ -204,65 +154,11 @@ static int exs_verbs_make_queue_pair(struct exs_verbs_ep *v)
 	return err;
 }
 
-static int exs_verbs_post_recvs(struct exs_verbs_ep *v, struct exs_verbs_recv *recv, u32 n)
-{
-	int err = 0;
-
-	while (!err && n--)
-		err = exs_verbs_post_recv(v, recv++);
-	return err;
-}
-
 static int exs_verbs_fill_recvs(struct exs_verbs_ep *v)
 {
-	int err = exs_verbs_post_recvs(v, v->recv, EXS_VERBS_RECVS);
+	int err = ib_post_recv(v->id->qp, &v->recv[0].wr, NULL);
 
 	return err ? err : ib_req_notify_cq(v->cq, IB_CQ_NEXT_COMP);
-}
-
-static struct exs_verbs_recvs *exs_verbs_make_recvs(struct exs_verbs_ep *v, u32 n)
-{
-	struct exs_verbs_recvs *more = kzalloc(struct_size(more, recv, n), GFP_KERNEL_ACCOUNT);
-	u32 len = n * EXS_WIRE_BUF_LEN;
-
-	if (!more)
-		return NULL;
-	more->n = n;
-	more->mem = alloc_pages_exact(len, GFP_KERNEL_ACCOUNT | __GFP_ZERO | __GFP_NORETRY |
-				      __GFP_NOWARN);
-	if (!more->mem)
-		goto no_mem;
-	more->dma = ib_dma_map_single(v->id->device, more->mem, len, DMA_BIDIRECTIONAL);
-	if (ib_dma_mapping_error(v->id->device, more->dma))
-		goto no_dma;
-	exs_verbs_init_recvs(more->recv, n, more->mem, more->dma);
-	return more;
-
-no_dma:
-	free_pages_exact(more->mem, len);
-no_mem:
-	kfree(more);
-	return NULL;
-}
-
-/* exs_ep_ops.add_recvs */
-int exs_verbs_add_recvs(struct exs_ep *ep, u32 n)
-{
-	struct exs_verbs_ep *v = exs_verbs_ep(ep);
-	struct exs_verbs_recvs *more = exs_verbs_make_recvs(v, n);
-	int err = 0;
-
-	if (!more)
-		return -ENOMEM;
-	list_add(&more->link, &v->more_recvs);
-	spin_lock(&ep->conn->lock);
-	if (!v->failed && !exs_verbs_is(v, EXS_VERBS_CLOSING))
-		err = exs_verbs_post_recvs(v, more->recv, n);
-	if (err)
-		exs_verbs_note_lost(v, -exs_verbs_post_errno(v, err));
-	spin_unlock(&ep->conn->lock);
-	/* They are posted, whatever the provider returned. */
-	return err ? -EIO : 0;
 }
 
 /* Undo exs_verbs_make_qp(); results of the receives do not matter. Sleeps. */

@@ -4,7 +4,7 @@
 
 #include "clock.h"
 
-#define SEND_SLOTS	16
+#define SEND_SLOTS	64
 #define CREDITS		16
 #define PIECE		(256u << 10)
 

@@ -29,22 +29,29 @@ static void test_reserves(void)
 	EXPECT(next(&a) && tx.msg.type == EXS_MSG_CREDIT && !a.credits.have);
 }
 
-static void test_credit_is_due_at_half(void)
+static void test_credit_is_due(void)
 {
+	static const struct { u32 total, due; } cases[] = {
+		{ 4, 2 }, { 8, 4 }, { 16, 8 }, { 32, 8 }, { 60, 15 },
+	};
 	u32 i;
 
-	start(8);
-	for (i = 0; i < 3; i++) {
-		send_on(&a, &snd[i], 1);
+	for (i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+		u32 total = cases[i].total, due = cases[i].due, n;
+
+		start(total);
+		for (n = 1; n < due; n++) {
+			send_on(&a, &snd[n], 1);
+			EXPECT(passes(&a, &b, EXS_MSG_EAGER));
+			EXPECT(!next(&b));
+		}
+		send_on(&a, &snd[0], 1);
 		EXPECT(passes(&a, &b, EXS_MSG_EAGER));
-		EXPECT(!next(&b));
+		EXPECT(a.credits.have == total - due);
+		EXPECT(passes(&b, &a, EXS_MSG_CREDIT) && tx.msg.credits == due);
+		EXPECT(a.credits.have == total && b.stats.credits_sent == 1);
+		EXPECT(!next(&a) && !next(&b));
 	}
-	send_on(&a, &snd[3], 1);
-	EXPECT(passes(&a, &b, EXS_MSG_EAGER));
-	EXPECT(a.credits.have == 4);
-	EXPECT(passes(&b, &a, EXS_MSG_CREDIT) && tx.msg.credits == 4);
-	EXPECT(a.credits.have == 8 && b.stats.credits_sent == 1);
-	EXPECT(!next(&a) && !next(&b));
 }
 
 static void test_any_send_carries_them(void)
@@ -376,7 +383,7 @@ int main(void)
 {
 	static const struct test tests[] = {
 		{ "reserves for data and control", test_reserves },
-		{ "CREDIT at half", test_credit_is_due_at_half },
+		{ "CREDIT is due", test_credit_is_due },
 		{ "any SEND carries credits", test_any_send_carries_them },
 		{ "an immediate carries credits", test_immediate_carries_them },
 		{ "a long transfer carries none", test_long_transfers_carry_none },

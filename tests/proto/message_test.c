@@ -41,6 +41,20 @@ static void test_direct_and_truncated(void)
 	EXPECT(rcv[1].flags & EXS_RCV_TRUNCATED && !(rcv[0].flags & EXS_RCV_TRUNCATED));
 }
 
+/* Nothing else waits for adverts that wait. */
+static void test_adverts_held(void)
+{
+	start();
+	exs_engine_hold_adverts(&b, true);
+	recv_on(&b, &rcv[0], 1000, EXS_RCV_DIRECT);
+	recv_on(&b, &rcv[1], 1000, EXS_RCV_DIRECT);
+	EXPECT(!next(&b));
+	send_on(&b, &snd[0], 10);
+	EXPECT(passes(&b, &a, EXS_MSG_EAGER) && !next(&b));
+	exs_engine_hold_adverts(&b, false);
+	EXPECT(passes(&b, &a, EXS_MSG_ADVERT) && passes(&b, &a, EXS_MSG_ADVERT) && !next(&b));
+}
+
 static void test_announced(void)
 {
 	start();
@@ -420,6 +434,7 @@ int main(void)
 		{ "announced", test_announced },
 		{ "an announcement taken back", test_withdrawn },
 		{ "limit tuned", test_tuned },
+		{ "adverts held", test_adverts_held },
 		{ "eager space", test_eager_space },
 		{ "cancel", test_cancel },
 		{ "cancel after the end", test_cancel_after_the_end },

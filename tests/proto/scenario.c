@@ -153,6 +153,8 @@ static bool parse_word(struct scenario *sc, const char **s)
 		sc->invalidate = true;
 	else if (starts(s, "asks"))
 		sc->asks = true;
+	else if (starts(s, "holds"))
+		sc->holds = true;
 	else if (starts(s, "eagerly"))
 		sc->eagerly = true;
 	else
@@ -161,7 +163,7 @@ static bool parse_word(struct scenario *sc, const char **s)
 }
 
 /*
- * Words: seqpacket, prompt, slowcopy, confirm, invalidate, asks, eagerly, ring=, credits=, space=, eager=,
+ * Words: seqpacket, prompt, slowcopy, confirm, invalidate, asks, holds, eagerly, ring=, credits=, space=, eager=,
  * channel=, piece=, adverts=, most= and overhead= (of messages in the ring); of side a or
  * b: a.send=1,2 a.recv=D2,NW3 a.cancel=1 a.unsend=1 a.credits=6,4 a.choices=WA,G a.fin.
  */

@@ -82,6 +82,7 @@ static void random_scenario(void)
 	scenario.confirm = rnd(2);
 	scenario.invalidate = rnd(2);
 	scenario.asks = rnd(2);
+	scenario.holds = rnd(2);
 	scenario.eagerly = rnd(2);
 	if (scenario.eagerly && !scenario.seqpacket)
 		scenario.eager_space = 1 + size(RING_BUF - 1);

@@ -503,12 +503,16 @@ static void count_sent(struct side *s)
 	}
 }
 
-static bool do_tx(struct side *s)
+/* @hold: no advert, whatever else there is. */
+static bool do_tx(struct side *s, bool hold)
 {
 	struct item *it = &s->out[s->nout];
+	bool found;
 
-	if (s->nout >= scenario.channel ||
-	    !exs_engine_next_tx(&s->e, scenario.piece, &tx))
+	exs_engine_hold_adverts(&s->e, hold);
+	found = s->nout < scenario.channel && exs_engine_next_tx(&s->e, scenario.piece, &tx);
+	exs_engine_hold_adverts(&s->e, false);
+	if (!found)
 		return false;
 	s->nout++;
 	memset(it, 0, sizeof(*it));
@@ -800,7 +804,7 @@ static void step_side(struct side *s, const struct side_plan *plan, step_t step)
 		s->e.credits_wanted = false;
 		return exs_engine_resize(&s->e, plan->size[s->nsizes++]);
 	case STEP_TX:
-		world_idle = !do_tx(s);
+		world_idle = !do_tx(s, step & 255);
 		return;
 	case STEP_DELIVER:
 		return do_deliver(s);
@@ -840,7 +844,7 @@ static void run_sides(void)
 		struct side *s = &world.side[i];
 
 		take_done(s);
-		while (scenario.prompt_tx && !world_bad[0] && do_tx(s))
+		while (scenario.prompt_tx && !world_bad[0] && do_tx(s, false))
 			;
 		take_done(s);
 	}
@@ -931,8 +935,11 @@ static void internal_steps(struct step_list *l, u32 i)
 
 	if (s->nout)
 		add(l, STEP_DELIVER, i, 0);
-	if (!scenario.prompt_tx && s->nout < scenario.channel)
+	if (!scenario.prompt_tx && s->nout < scenario.channel) {
 		add(l, STEP_TX, i, 0);
+		if (scenario.holds)
+			add(l, STEP_TX, i, 1);
+	}
 	if (s->unposted)
 		add(l, STEP_REPOST, i, 0);
 	if (s->e.ring_wanted)

@@ -134,6 +134,34 @@ def late_acknowledgments(a, b, kind):
         server.kill()
 
 
+def perf(a, b, options):
+    """exs-perf of messages, from a to b."""
+    server = b.start(f"exs-perf --listen --seqpacket {B}:{PORT}")
+    try:
+        server.wait_for("listening")
+        a.check(f"exs-perf --blast --seqpacket {options} {B}:{PORT}", LIMIT)
+    finally:
+        server.kill()
+
+
+def sends_unacknowledged(a, b):
+    """Short messages are ahead of their acknowledgments, as far as the peer gives credits."""
+    grown = counter(a, "slots_grown")
+    with acknowledgments(b, "delay 100ms"):
+        perf(a, b, "-s 64 -d 64 -n 600")
+    assert counter(a, "slots_grown") > grown
+
+
+def adverts_unacknowledged(a, b):
+    """Adverts do not wait for one another's acknowledgments, one by one."""
+    names = "adverts_tx", "advert_batches"
+    before = [counter(b, name) for name in names]
+    with acknowledgments(a, "delay 100ms"):
+        perf(a, b, "-s 65536 -d 16 -n 100")
+    adverts, batches = (counter(b, name) - value for name, value in zip(names, before))
+    assert adverts >= 100 and batches <= adverts / 3, f"{adverts} adverts in {batches} batches"
+
+
 def lost_acknowledgments(a, b):
     """They never come: that has an end, too.
 
