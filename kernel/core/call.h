@@ -18,6 +18,7 @@
 #include "../compat/compat.h"
 
 struct exs_conn;
+struct exs_xfer;
 
 /**
  * struct exs_call - an operation, as the socket sees it
@@ -28,6 +29,7 @@ struct exs_conn;
  * @feed: the memory comes piece by piece: has it sent, sleeps; returns 0: @done follows,
  *	or an errno. Of the ITER_BVEC only the count is valid. NULL: the memory is the
  *	message's ITER_BVEC, whose array and pages stay until @done
+ * @room: memory for one transfer, which stays until @done returns; NULL: it is allocated
  * @xfers: its transfers on the connection; conn->lock
  * @msg_flags: MSG_TRUNC, MSG_EOR: the result's, for @done
  * @taken: the socket has it, and returned 0. Otherwise the result is what it returned. For
@@ -37,6 +39,7 @@ struct exs_call {
 	struct ubuf_info ubuf;
 	void (*done)(struct exs_call *call, long res);
 	int (*feed)(struct exs_call *call, struct exs_conn *conn);
+	struct exs_xfer *room;
 	struct list_head xfers;
 	u32 msg_flags;
 	bool taken;
@@ -53,6 +56,7 @@ static inline void exs_call_init(struct exs_call *call,
 	exs_ubuf_mark(&call->ubuf);
 	call->done = done;
 	call->feed = NULL;
+	call->room = NULL;
 	call->taken = false;
 	INIT_LIST_HEAD(&call->xfers);
 }

@@ -45,14 +45,20 @@ static bool exs_is_aio(const struct sock *sk, const struct msghdr *msg, int flag
 	       sock_rcvtimeo(sk, flags & MSG_DONTWAIT) == MAX_SCHEDULE_TIMEOUT;
 }
 
+static void exs_async_free(struct exs_conn *conn, struct exs_xfer *x)
+{
+	exs_live(conn->xn, xfers, -1);
+	if (x != x->call->room)
+		kfree(x);
+}
+
 exs_hot
 static void exs_async_done(struct exs_xfer *x, long res)
 {
 	struct exs_call *call = x->call;
 
 	call->msg_flags = x->msg_flags;
-	exs_live(x->conn->xn, xfers, -1);
-	kfree(x);
+	exs_async_free(x->conn, x);
 	call->done(call, res);
 }
 
@@ -60,11 +66,12 @@ static struct exs_xfer *exs_async_alloc(struct exs_conn *conn, struct exs_call *
 					const struct iov_iter *iter, size_t len,
 					bool is_recv, int flags)
 {
-	struct exs_xfer *x = kzalloc(sizeof(*x), GFP_KERNEL_ACCOUNT);
+	struct exs_xfer *x = call->room ?: kmalloc(sizeof(*x), GFP_KERNEL_ACCOUNT);
 	bool message = conn->socktype == EXS_WIRE_SEQPACKET;
 
 	if (!x)
 		return NULL;
+	memset(x, 0, sizeof(*x));
 	exs_live(conn->xn, xfers, 1);
 	x->is_recv = is_recv;
 	x->call = call;
@@ -111,10 +118,8 @@ static int exs_async_start(struct exs_conn *conn, struct exs_call *call,
 	if (!x)
 		return -ENOMEM;
 	err = exs_async_submit(conn, x);
-	if (err) {
-		kfree(x);
-		exs_live(conn->xn, xfers, -1);
-	}
+	if (err)
+		exs_async_free(conn, x);
 	call->taken = !err;
 	return err;
 }

@@ -193,6 +193,7 @@ static void exs_data_msg(struct exs_op *op, struct msghdr *msg)
 	struct exs_call *call = &op->data.call;
 
 	exs_call_init(call, exs_data_done);
+	call->room = &op->data.xfer;
 	if (op->data.feed)
 		call->feed = exs_data_feed;
 	*msg = (struct msghdr) {

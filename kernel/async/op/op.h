@@ -55,6 +55,7 @@
 #include <linux/workqueue.h>
 
 #include "../../core/call.h"
+#include "../../core/conn.h"
 #include "../../core/sock.h"
 #include "../queue/queue.h"
 
@@ -111,6 +112,7 @@ struct exs_op_def {
  * @copy: or a copy of the bytes, or NULL
  * @copy_len: its length
  * @bvec: the pages of @copy, if there is no vector
+ * @xfer: for the socket
  */
 struct exs_op_data {
 	struct exs_call call;
@@ -121,6 +123,7 @@ struct exs_op_data {
 	void *copy;
 	u32 copy_len;
 	struct bio_vec bvec[EXS_COPY_BVECS];
+	struct exs_xfer xfer;
 };
 
 /* States of an accepted connection, or of an offer. claim.c */
