@@ -77,6 +77,14 @@ int exs_family = EXS_FAMILY_DEFAULT;
 module_param_named(family, exs_family, int, 0444);
 MODULE_PARM_DESC(family, "address family number, one that no other module uses");
 
+/* As with TCP: some programs do not say which family any address is of. */
+static void exs_any_family(const struct sock *sk, struct sockaddr_in *sin, int len)
+{
+	if (sk->sk_family == AF_INET && len >= (int)sizeof(*sin) &&
+	    sin->sin_family == AF_UNSPEC && sin->sin_addr.s_addr == htonl(INADDR_ANY))
+		sin->sin_family = AF_INET;
+}
+
 static int exs_bind_ours(struct exs_sock *xs, struct socket *sock,
 			 struct sockaddr_unsized *uaddr, int len)
 {
@@ -85,6 +93,7 @@ static int exs_bind_ours(struct exs_sock *xs, struct socket *sock,
 	u32 flags;
 	int err;
 
+	exs_any_family(&xs->sk, (struct sockaddr_in *)uaddr, len);
 	err = exs_filter_addr(&xs->sk, uaddr, &len, true, &flags);
 	if (!err)
 		err = exs_addr_get(xs, uaddr, len, &addr, &v6);
@@ -643,6 +652,25 @@ static struct exs_conn *exs_wait_conn(struct sock *sk, long timeo)
 	return err ? ERR_PTR(err) : exs_sock_conn(exs_sk(sk));
 }
 
+/* MSG_FASTOPEN sends while it connects, which only TCP can do. */
+static int exs_send_fastopen(struct exs_sock *xs)
+{
+	switch (exs_sock_state(xs)) {
+	case EXS_HANDED:
+		return -EXS_ETCP;
+	case EXS_UNCONNECTED:
+	case EXS_BOUND:
+		if (!exs_option(&xs->options, EXS_SO_FALLBACK) ||
+		    exs_fall_back_now(xs, EXS_FELL_BACK_OPTION))
+			return -EOPNOTSUPP;
+		return -EXS_ETCP;
+	case EXS_CONNECTING:
+		return -EALREADY;
+	default:
+		return -EISCONN;
+	}
+}
+
 static int exs_send_unconnected(struct sock *sk, int flags)
 {
 	int err;
@@ -676,6 +704,8 @@ static int exs_sendmsg_ours(struct sock *sk, struct msghdr *msg, size_t len)
 	struct exs_conn *conn = exs_sock_conn(exs_sk(sk));
 	int err;
 
+	if (unlikely(msg->msg_flags & MSG_FASTOPEN))
+		return exs_send_fastopen(exs_sk(sk));
 	if (!conn)
 		conn = exs_wait_conn(sk, sock_sndtimeo(sk, msg->msg_flags & MSG_DONTWAIT));
 	if (IS_ERR(conn))

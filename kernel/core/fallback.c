@@ -55,8 +55,11 @@ static void exs_sol_socket_give(const struct exs_sock *xs, struct sock *to)
 	lock_sock(to);
 	to->sk_reuse = sk->sk_reuse;
 	to->sk_reuseport = sk->sk_reuseport;
-	to->sk_priority = sk->sk_priority;
-	to->sk_mark = sk->sk_mark;
+	/* What the program has not set may have come with the packet, or from a BPF program. */
+	if (sk->sk_priority != xs->given_priority)
+		to->sk_priority = sk->sk_priority;
+	if (sk->sk_mark != xs->given_mark)
+		to->sk_mark = sk->sk_mark;
 	to->sk_rcvtimeo = sk->sk_rcvtimeo;
 	to->sk_sndtimeo = sk->sk_sndtimeo;
 	to->sk_lingertime = sk->sk_lingertime;
@@ -84,6 +87,14 @@ static void exs_tcp_options(const struct exs_sock *xs, struct sock *to)
 	exs_tcp_give(xs, to);
 }
 
+/* The same for the one beside. op_lock held. */
+static void exs_tcp_options_beside(struct exs_sock *xs)
+{
+	exs_tcp_options(xs, xs->tcp->sk);
+	xs->given_priority = xs->sk.sk_priority;
+	xs->given_mark = xs->sk.sk_mark;
+}
+
 /* SO_BINDTODEVICE and IPV6_V6ONLY: which interfaces and addresses it uses. */
 static void exs_tcp_place(const struct exs_sock *xs, struct sock *to)
 {
@@ -97,11 +108,11 @@ static void exs_tcp_place(const struct exs_sock *xs, struct sock *to)
 }
 
 /* Before it connects or listens: it gets all that the program has set until now. */
-static void exs_tcp_settings(const struct exs_sock *xs)
+static void exs_tcp_settings(struct exs_sock *xs)
 {
 	lockdep_assert_held(&xs->op_lock);
 	exs_tcp_place(xs, xs->tcp->sk);
-	exs_tcp_options(xs, xs->tcp->sk);
+	exs_tcp_options_beside(xs);
 }
 
 static bool exs_tcp_is_wanted(const struct exs_sock *xs)
@@ -116,6 +127,8 @@ static void exs_tcp_create(struct exs_sock *xs, int family)
 	struct sock *sk = &xs->sk;
 	int err;
 
+	xs->given_priority = 0;
+	xs->given_mark = 0;
 	err = __sock_create(sock_net(sk), family, SOCK_STREAM, IPPROTO_TCP, &xs->tcp,
 			    sk->sk_kern_sock);
 	if (err)
@@ -330,7 +343,7 @@ int exs_fall_back(struct exs_sock *xs, int why)
 		exs_tcp_place(xs, tcp->sk);
 	lock_sock(sk);
 	/* Those set until now; see exs_setsockopt(). */
-	exs_tcp_options(xs, tcp->sk);
+	exs_tcp_options_beside(xs);
 	exs_hand_over(xs, why);
 	release_sock(sk);
 	/* An operation that waits for connect(2) would wait for ever. */
@@ -366,6 +379,14 @@ static void exs_tcp_connects_now(struct sock *sk)
 	release_sock(sk);
 }
 
+/* Its packets are the program's from the first one on: netfilter asks the file whose they are. */
+static void exs_tcp_own(struct exs_sock *xs, struct sock *sk)
+{
+	lock_sock(sk);
+	sk_set_socket(sk, xs->sk.sk_socket);
+	release_sock(sk);
+}
+
 int exs_fall_back_connect(struct exs_sock *xs, int why)
 {
 	struct exs_net *xn = exs_net(sock_net(&xs->sk));
@@ -380,6 +401,7 @@ int exs_fall_back_connect(struct exs_sock *xs, int why)
 	/* Some may have been set during the EXS attempt. */
 	exs_tcp_settings(xs);
 	exs_tcp_connects_now(sk);
+	exs_tcp_own(xs, sk);
 	err = kernel_connect(xs->tcp, (struct sockaddr_unsized *)&peer, len, O_NONBLOCK);
 	if (err && err != -EINPROGRESS)
 		exs_tcp_failed(xs->tcp, err);
@@ -389,7 +411,7 @@ int exs_fall_back_connect(struct exs_sock *xs, int why)
 	return err;
 }
 
-int exs_fall_back_now(struct exs_sock *xs)
+int exs_fall_back_now(struct exs_sock *xs, int why)
 {
 	int err = -EINVAL;
 	bool idle;
@@ -401,7 +423,7 @@ int exs_fall_back_now(struct exs_sock *xs)
 	}
 	idle = exs_sock_state(xs) == EXS_UNCONNECTED || exs_sock_state(xs) == EXS_BOUND;
 	if (idle && exs_may_fall_back(xs)) {
-		exs_fall_back(xs, EXS_FELL_BACK_RULE);
+		exs_fall_back(xs, why);
 		err = 0;
 	}
 	mutex_unlock(&xs->op_lock);

@@ -70,8 +70,11 @@ int exs_fall_back(struct exs_sock *xs, int why);
 /* Likewise, and TCP begins to connect to xs->peer. */
 int exs_fall_back_connect(struct exs_sock *xs, int why);
 
-/* EXS_FALLBACK_NOW. No lock. Return: 0 or -EINVAL: it is too late, or it has no family. */
-int exs_fall_back_now(struct exs_sock *xs);
+/*
+ * A new or bound socket falls back now, for reason @why, even if its EXS_SO_FALLBACK is 0. No
+ * lock. Return: 0 or -EINVAL: it is too late, or it has no family.
+ */
+int exs_fall_back_now(struct exs_sock *xs, int why);
 
 /* A TCP connection waits at the listening @xs. No lock. */
 bool exs_tcp_is_waiting(struct exs_sock *xs);

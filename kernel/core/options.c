@@ -169,7 +169,7 @@ int exs_set_option(struct exs_sock *xs, int name, int value)
 	if (err)
 		return err;
 	if (name == EXS_SO_FALLBACK && value == EXS_FALLBACK_NOW)
-		return exs_fall_back_now(xs);
+		return exs_fall_back_now(xs, EXS_FELL_BACK_RULE);
 	name = array_index_nospec(name, EXS_SO_MAX + 1);
 	mutex_lock(&xs->op_lock);
 	lock_sock(&xs->sk);

@@ -99,6 +99,8 @@ enum exs_kept_option {
  *	once under lock_sock, before @attempt
  * @tcp: with EXS_SO_FALLBACK: the TCP socket beside this one, or NULL; op_lock
  * @tcp_ops: when HANDED: TCP's calls
+ * @given_priority: SO_PRIORITY when @tcp got the options last; op_lock
+ * @given_mark: SO_MARK likewise
  * @why: likewise: enum exs_fell_back
  * @starting: the task in connect(2) decides @attempt as soon as the transport drops it, not
  *	@attempt_work; lock_sock
@@ -135,6 +137,8 @@ struct exs_sock {
 	struct exs_user *user;
 	struct socket *tcp;
 	const struct proto_ops *tcp_ops;
+	u32 given_priority;
+	u32 given_mark;
 	u8 why;
 	bool starting;
 	spinlock_t park_lock;		/* parked */

@@ -107,7 +107,8 @@ static void leave_other_sockets(struct code *c)
 	emit(c, BPF_ALU64 | BPF_AND | BPF_K, BPF_REG_2, 0, 0, SOCK_TYPE_MASK);
 	leave_if(c, BPF_JNE, BPF_REG_2, SOCK_STREAM);
 	load(c, BPF_DW, BPF_REG_2, BPF_REG_6, PROTOCOL);
-	skip_if(c, BPF_JEQ, BPF_REG_2, 0, 1);
+	skip_if(c, BPF_JEQ, BPF_REG_2, 0, 2);
+	skip_if(c, BPF_JEQ, BPF_REG_2, IPPROTO_MPTCP, 1);
 	leave_if(c, BPF_JNE, BPF_REG_2, IPPROTO_TCP);
 }
 

@@ -8,6 +8,7 @@ HOST=10.77.0.1
 PORT=7060
 MODULE=$EXS_MODULE
 PEER=$TOP/tests/e2e/programs/run_peer.py
+MULTIPATH='from socket import *; print(socket(AF_INET, SOCK_STREAM, 262).getsockopt(SOL_SOCKET, 38))'
 
 # serve COMMAND...: a file server in this directory, on $PORT, that exs-run or nothing starts; its process is $SERVER.
 serve()
@@ -303,6 +304,13 @@ in_cgroup()
 	sh -c 'echo 0 > "$1/cgroup.procs"; shift; exec "$@"' - "$@"
 }
 
+# What IPPROTO_MPTCP becomes.
+case_multipath()
+{
+	must exs-run python3 -c "$MULTIPATH"
+	[ "$OUT" = 261 ] || fail "it is $OUT"
+}
+
 # Without a word more: exs-run takes the way that there is. It ends with the program.
 case_static()
 {
@@ -462,6 +470,8 @@ case_guide()
 	done
 	[[ $OUT = *exs-run-cgroup-* ]] || fail "it says: $OUT"
 	must_connect 1 gets in_cgroup "$group" curl -s
+	must in_cgroup "$group" python3 -c "$MULTIPATH"
+	[ "$OUT" = 261 ] || fail "it is $OUT"
 	must sh -c "${lines[2]}"
 	must_connect 0 gets in_cgroup "$group" curl -s
 }

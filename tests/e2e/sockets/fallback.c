@@ -905,6 +905,54 @@ static void marked(void)
 	must_be(get_int(c, SOL_SOCKET, SO_MARK), 7);
 }
 
+/* As TCP: any address is of IPv4, if nobody says of which family; and no other is. */
+static void no_family(void)
+{
+	union address at = { .sa.sa_family = AF_UNSPEC }, is;
+	int l = falling();
+
+	must(bind(l, &at.sa, sizeof(at.in)));
+	is = name_of(l);
+	must_be(is.sa.sa_family, AF_INET);
+	at = address_of(SERVER, 0);
+	at.sa.sa_family = AF_UNSPEC;
+	must_fail(bind(falling(), &at.sa, sizeof(at.in)), EAFNOSUPPORT);
+}
+
+/* Only TCP sends while it connects. */
+static void fastopen_send(void)
+{
+	int l = tcp_listener(), c = falling(), s;
+	union address to = name_of(l);
+	char byte;
+
+	must_be(sendto(c, "x", 1, MSG_FASTOPEN, &to.sa, address_len(&to)), 1);
+	must_be(why(c), EXS_FELL_BACK_OPTION);
+	s = must(accept(l, NULL, NULL));
+	must_be(recv(s, &byte, 1, 0), 1);
+	l = falling_listener();
+	c = falling();
+	must(connect_to(c, l));
+	must_be(why(c), EXS_FELL_BACK_NOT);
+	must_fail(sendto(c, "x", 1, MSG_FASTOPEN, &to.sa, address_len(&to)), EISCONN);
+	c = new_socket();
+	set_int(c, SOL_EXS, EXS_SO_FALLBACK, 0);
+	must_fail(sendto(c, "x", 1, MSG_FASTOPEN, &to.sa, address_len(&to)), EOPNOTSUPP);
+}
+
+/* A mark that comes with the packets of TCP's client, and is not the program's, stays. */
+static void mark_of_packets(void)
+{
+	int l = falling_listener(), c = plain_socket(), s;
+
+	shell("sysctl -qw net.ipv4.tcp_fwmark_accept=1");
+	set_int(c, SOL_SOCKET, SO_MARK, 7);
+	must(connect_to(c, l));
+	s = must(accept(l, NULL, NULL));
+	must_be(get_int(s, SOL_SOCKET, SO_MARK), 7);
+	shell("sysctl -qw net.ipv4.tcp_fwmark_accept=0");
+}
+
 /* What was set since bind() holds for the TCP socket, too. */
 static void set_after_bind(void)
 {
@@ -1123,6 +1171,9 @@ static const struct e2e_case cases[] = {
 	{ "set_after_bind", set_after_bind, .on = ON_FACES },
 	{ "device_after_bind", device_after_bind, .on = ON_FACES, .needs = NEEDS_ONE },
 	{ "fastopen", fastopen, .on = ON_FACES },
+	{ "no_family", no_family, .on = ON_INET },
+	{ "fastopen_send", fastopen_send, .on = ON_FACES },
+	{ "mark_of_packets", mark_of_packets, .on = ON_FACES, .needs = NEEDS_ONE },
 	{ "waiter_ends", waiter_ends, .on = ON_FACES },
 	{ "timeouts_stay", timeouts_stay, .on = ON_FACES },
 	{ "port_later", port_later, .on = ON_FACES, .needs = NEEDS_RXE },

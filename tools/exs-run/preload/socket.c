@@ -19,7 +19,7 @@ static bool is_ours(int domain, int type, int protocol)
 {
 	return (domain == AF_INET || domain == AF_INET6) &&
 	       (type & ~(SOCK_NONBLOCK | SOCK_CLOEXEC)) == SOCK_STREAM &&
-	       (!protocol || protocol == IPPROTO_TCP);
+	       (!protocol || protocol == IPPROTO_TCP || protocol == IPPROTO_MPTCP);
 }
 
 /*
