@@ -50,17 +50,25 @@ static void exs_feed_again(struct exs_turn *turn)
 	exs_feed_queue(container_of(turn, struct exs_feed, turn));
 }
 
-/* A feed that waits for its turn keeps the work's reference. */
+/*
+ * A feed that waits for its turn keeps the work's reference. One whose operation has ended
+ * reads nothing more, and so needs no turn.
+ */
 static void exs_feed_work(struct work_struct *work)
 {
 	struct exs_feed *f = container_of(work, struct exs_feed, work);
-	int turn = exs_turn_take(f->user, &f->turn);
+	bool over = READ_ONCE(f->over);
+	int turn = 0;
 
+	if (over && exs_turn_leave(f->user, &f->turn))
+		exs_feed_put(f);	/* not the last: the work's is another */
+	if (!over)
+		turn = exs_turn_take(f->user, &f->turn);
 	if (turn > 0) {
 		f->run(f);
 		exs_turn_pass(f->user, EXS_POOL_FEED);
 	}
-	if (turn)
+	if (over || turn)
 		exs_feed_put(f);
 }
 

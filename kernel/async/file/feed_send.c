@@ -35,7 +35,7 @@ static long exs_feed_result(const struct exs_feed *f)
 /* The gate or a piece has ended, with @res. The first failure counts, if it is one. */
 static void exs_feed_ended(struct exs_feed *f, long res)
 {
-	bool over;
+	bool over, waits;
 
 	spin_lock(&f->lock);
 	if (res >= 0)
@@ -43,10 +43,14 @@ static void exs_feed_ended(struct exs_feed *f, long res)
 	else if (!f->err || f->err == -ECANCELED)
 		f->err = res;
 	over = !--f->pending;
-	f->over = over;
+	WRITE_ONCE(f->over, over);
+	waits = !f->fed;
 	spin_unlock(&f->lock);
 	if (!over)
 		return;
+	/* Perhaps for its turn. */
+	if (waits)
+		exs_feed_kick(f);
 	f->call->msg_flags = f->message ? MSG_EOR : 0;
 	f->call->done(f->call, exs_feed_result(f));
 }

@@ -59,10 +59,15 @@ void exs_foreign_feed_init(struct exs_op *op)
 void exs_foreign_feed_over(struct exs_op *op)
 {
 	struct exs_feed *f = op->data.feed;
+	bool waits;
 
 	spin_lock(&f->lock);
-	f->over = true;
+	WRITE_ONCE(f->over, true);
+	waits = f->reading;
 	spin_unlock(&f->lock);
+	/* Perhaps for its turn. */
+	if (waits)
+		exs_feed_kick(f);
 }
 
 /* Take the piece that was read, and have the next one read. Return: whether there is none. */

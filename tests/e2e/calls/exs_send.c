@@ -132,6 +132,7 @@ static void flags(void)
 	event_is(q, EXS_EVT_SEND, 2, 0, 1);
 	must(shutdown(p.c, SHUT_WR));
 	must_fail(exs_send(p.c, bytes, 1, 0, q, 3, NO_REGION), EPIPE);
+	must_fail(exs_send(p.c, bytes, 0, 0, q, 3, NO_REGION), EPIPE);
 	must_fail(exs_send(p.c, bytes, 1, MSG_OOB, q, 3, NO_REGION), EINVAL);
 	must_fail(exs_send(p.c, bytes, 1, MSG_MORE, q, 3, NO_REGION), EINVAL);
 	no_event(q);

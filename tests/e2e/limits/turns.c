@@ -26,6 +26,35 @@ static void other(void (*fn)(void *arg), void *arg)
 	join(spawn(fn, arg));
 }
 
+/* -- reads of files */
+
+/* A send that has ended waits for no turn, and lets its file go. */
+static void feed_leaves(void)
+{
+	exs_xferfile_t stuck = { .xf_file = { .fd_len = 10 } }, x = stuck;
+	exs_qhandle_t q = queue_new(2);
+	struct pair p[2];
+	struct guard g;
+	int i, asked;
+
+	write_sysctl("max_user_workers", 1);
+	x.xf_file.fd_file = file_new(1, 10);
+	stuck.xf_file.fd_file = file_new(2, 10);
+	g = guard_open(&stuck.xf_file.fd_file);
+	for (i = 0; i < 2; i++)
+		pair_open(&p[i]);
+	must(exs_sendfile(p[0].c, &stuck, 0, q, 0));
+	asked = guard_wait(&g);
+	must(exs_sendfile(p[1].c, &x, 0, q, 1));
+	wait_delta("turns_waited", 1);
+	must_be(counter("live_feeds"), 2);
+	must(exs_cancel(q, p[1].c, 0, EXS_CAF_FILDES));
+	must_be(event_next(q).exs_evt_errno, ECANCELED);
+	wait_until(counter("live_feeds") == 1);
+	guard_answer(&g, asked, FAN_ALLOW);
+	must_be(event_next(q).exs_evt_errno, 0);
+}
+
 /* -- tries of ordinary sockets: a socket that is locked */
 
 static void receive(void *arg)
@@ -341,8 +370,10 @@ static void locked_connects(void)
 	}
 	for (i = 0; i < STUCK; i++)
 		lock_socket(&l[i], fds[i]);
-	for (i = 0; i < ALL; i++)
+	for (i = 0; i < STUCK; i++)
 		raw_reject(&requests[i], &no, sizeof(no));
+	wait_until(workers_below("exs_attempt_work", "lock_sock") == STUCK);
+	raw_reject(&requests[STUCK], &no, sizeof(no));
 	other(connects, &fd);
 	sockets = counter("live_sockets");
 	must(close(fds[STUCK]));
@@ -358,6 +389,7 @@ static void locked_connects(void)
 }
 
 static const struct e2e_case cases[] = {
+	{ "feed_leaves", feed_leaves, .on = ON_STREAM | ON_TCP, .needs = NEEDS_ONE },
 	{ "locked_sockets", locked_sockets, .on = ON_TCP, .needs = NEEDS_ONE },
 	{ "much_to_do", much_to_do, .on = ON_TCP, .needs = NEEDS_ONE },
 	{ "shared_close", shared_close, .on = ON_TCP, .needs = NEEDS_ONE },

@@ -379,27 +379,6 @@ static void gathered(void)
 	check(delta("gathered_sends"), "none was gathered");
 }
 
-/* Bursts that wait for credits go together without making the stream need a ring. */
-static void gathered_eagerly(void)
-{
-	enum { BURST = 14, LEN = 100, PAIRS = 20 };
-	struct iovec piece = { buf, LEN };
-	struct mmsghdr burst[BURST] = {};
-	struct pair p;
-	int i;
-
-	for (i = 0; i < BURST; i++)
-		burst[i].msg_hdr = (struct msghdr){ .msg_iov = &piece, .msg_iovlen = 1 };
-	/* Each has few credits at first. */
-	for (i = 0; i < PAIRS; i++) {
-		pair_open(&p);
-		must_be(sendmmsg(p.c, burst, BURST, 0), BURST);
-		must_be(recv(p.s, buf, BURST * LEN, MSG_WAITALL), BURST * LEN);
-	}
-	check(delta("gathered_sends"), "none was gathered");
-	must_be(counter("live_rings"), 0);
-}
-
 /* They share pages, and cost what these cost; those that are sent at once are not gathered. */
 static void gathered_room(void)
 {
@@ -781,7 +760,6 @@ static const struct e2e_case cases[] = {
 	{ "transfer", NULL, transfer_client, transfer_server, .on = ON_ALL6 | ON_TCP | ON_FACES },
 	{ "ping_pong", ping_pong, .on = CALLS },
 	{ "gathered", gathered, .on = ON_STREAM },
-	{ "gathered_eagerly", gathered_eagerly, .on = ON_STREAM, .needs = NEEDS_ONE },
 	{ "gathered_room", gathered_room, .on = ON_STREAM },
 	{ "fill_and_drain", fill_and_drain, .on = CALLS },
 	{ "blocked_sender", blocked_sender, .on = CALLS },
