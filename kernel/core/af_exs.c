@@ -660,8 +660,11 @@ static int exs_send_fastopen(struct exs_sock *xs)
 		return -EXS_ETCP;
 	case EXS_UNCONNECTED:
 	case EXS_BOUND:
-		if (!exs_option(&xs->options, EXS_SO_FALLBACK) ||
-		    exs_fall_back_now(xs, EXS_FELL_BACK_OPTION))
+		if (!exs_option(&xs->options, EXS_SO_FALLBACK))
+			return -EOPNOTSUPP;
+		/* Another thread may be faster. */
+		if (exs_fall_back_now(xs, EXS_FELL_BACK_OPTION) &&
+		    exs_sock_state(xs) != EXS_HANDED)
 			return -EOPNOTSUPP;
 		return -EXS_ETCP;
 	case EXS_CONNECTING:
