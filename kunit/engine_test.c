@@ -14,6 +14,7 @@
 
 struct side {
 	struct exs_engine e;
+	struct exs_theirs theirs;
 	struct exs_tx tx;
 	struct exs_msg msg;
 	struct side *peer;
@@ -98,8 +99,11 @@ static int deliver_message(struct side *s)
 		       s->tx.len);
 		len += s->tx.len;
 	}
-	err = exs_wire_get_msg(to->wire, len, &to->msg) ?:
-	      exs_engine_rx_msg(&to->e, &to->msg, &rcv);
+	err = exs_wire_get_msg(to->wire, len, &to->msg);
+	if (!err && exs_engine_wants_theirs(&to->e, &to->msg))
+		to->e.theirs = &to->theirs;
+	if (!err)
+		err = exs_engine_rx_msg(&to->e, &to->msg, &rcv);
 	if (!err && rcv)
 		memcpy(container_of(rcv, struct recv, rcv)->buf, to->msg.data,
 		       min_t(u64, to->msg.len, rcv->len));

@@ -48,12 +48,16 @@ static int accept_into(int fd, exs_acceptaddr_t *addr, int flags)
 static int accept_if_any(int fd, exs_acceptaddr_t *addr, int flags)
 {
 	struct pollfd p = { .fd = fd, .events = POLLIN };
+	int n;
 
-	if (!poll(&p, 1, 0)) {
-		errno = EAGAIN;
-		return -1;
-	}
-	return accept_into(fd, addr, flags);
+	/* A signal ends it although it does not wait. */
+	do {
+		n = poll(&p, 1, 0);
+	} while (n < 0 && errno == EINTR);
+	if (n > 0)
+		return accept_into(fd, addr, flags);
+	errno = n ? ENOMEM : EAGAIN;
+	return -1;
 }
 
 /*

@@ -33,6 +33,7 @@ struct request {
 	bool expired;		/* take the events that are there             */
 	int64_t timeout;	/* ns, if timed                               */
 	int64_t deadline;	/* CLOCK_MONOTONIC; 0: not read yet           */
+	uint64_t epoch;		/* of the ring when it was looked at          */
 };
 
 /* Descriptors reserved for accepted connections. */
@@ -235,6 +236,7 @@ static int wait_events(struct request *r, unsigned long missing)
 		.size = sizeof(w),
 		.count = missing,
 		.timeout_ns = -1,
+		.epoch = r->epoch,
 	};
 
 	if (r->timed) {
@@ -256,7 +258,7 @@ static int wait_events(struct request *r, unsigned long missing)
 }
 
 /* Check once. Return: 0: not enough events, *missing is the number; else the result. */
-static int look(const struct request *r, const struct exs_map *map,
+static int look(struct request *r, const struct exs_map *map,
 		unsigned long *missing)
 {
 	long there = exs_ring_count(&map->view);
@@ -268,6 +270,7 @@ static int look(const struct request *r, const struct exs_map *map,
 	if ((unsigned long)there >= r->need || r->expired)
 		return take(r, map);
 	*missing = r->need;
+	r->epoch = __atomic_load_n(&map->epoch, __ATOMIC_RELAXED);
 	return 0;
 }
 
@@ -284,7 +287,7 @@ static int dequeue(struct request *r)
 		exs_map_unpin(&pin);
 		if (ret || r->expired)
 			return ret;
-		/* 0: other threads have taken them. How many are there now? */
+		/* 0: other threads have taken them, or a descriptor was closed: look again. */
 		if (missing && wait_events(r, missing))
 			return -1;
 	}

@@ -187,6 +187,18 @@ static inline struct file *get_file_active(struct file **f)
 }
 #endif
 
+/* Drop a reference that is not the last. Return: whether; if not, the caller still has it. */
+static inline bool exs_fput_unless_last(struct file *file)
+{
+#ifndef EXS_HAVE_FILE_REF
+	return atomic_long_add_unless(&file->f_count, -1, 1);
+#elif defined(CONFIG_64BIT)
+	return atomic64_add_unless(&file->f_ref.refcnt, -1, FILE_REF_ONEREF);
+#else
+	return atomic_add_unless(&file->f_ref.refcnt, -1, FILE_REF_ONEREF);
+#endif
+}
+
 /*
  * A long-term pin for reading that lasts through the program's own writes. Where
  * pinning does not see to it, the page may be one that the next write replaces

@@ -130,9 +130,11 @@ static int exs_listen_bound(struct exs_sock *xs, int backlog)
 	err = exs_sock_check_promises(&xs->sk);
 	if (!err)
 		err = exs_listen_start(xs, backlog);
-	if (err && exs_sock_state(xs) == EXS_BOUND && exs_may_fall_back(xs))
+	if (!err || err == -EADDRINUSE)
+		return err;
+	if (exs_sock_state(xs) == EXS_BOUND && exs_may_fall_back(xs))
 		return exs_fall_back(xs, exs_fallback_why(err));
-	return err;
+	return exs_port_error(err);
 }
 
 static int exs_listen_locked(struct exs_sock *xs, struct socket *sock, int backlog)
@@ -768,8 +770,12 @@ static int exs_recvmsg_ours(struct sock *sk, struct msghdr *msg, size_t len, int
 	if (!conn)
 		return exs_recv_unconnected(sk);
 	exs_sock_error_before(exs_sk(sk));
-	/* After shutdown(SHUT_RD) a read gets the available data, then the error, or EOF. */
-	if (READ_ONCE(sk->sk_shutdown) & RCV_SHUTDOWN && !exs_conn_has_data(conn))
+	/*
+	 * After shutdown(SHUT_RD) a read gets the available data, then the error, or EOF. That of
+	 * an operation comes behind those that are still under way.
+	 */
+	if (READ_ONCE(sk->sk_shutdown) & RCV_SHUTDOWN && !exs_conn_has_data(conn) &&
+	    !(exs_msg_call(msg) && exs_conn_receiving(conn)))
 		return sock_error(sk);
 	err = exs_conn_recvmsg(conn, sk, msg, len, flags);
 	exs_sock_error_after(exs_sk(sk), conn);

@@ -152,7 +152,8 @@ static int exs_bind_verbs(struct exs_sock *xs, struct sockaddr_storage *addr)
 		flags |= EXS_BIND_REUSE;
 	if (xs->sk.sk_ipv6only)
 		flags |= EXS_BIND_V6ONLY;
-	return exs_transport.bind(sock_net(&xs->sk), addr, flags, &xs->bound);
+	return exs_transport.bind(sock_net(&xs->sk), READ_ONCE(xs->sk.sk_uid), addr, flags,
+				  &xs->bound);
 }
 
 /* A port that TCP chose may not be free in EXS, and the reverse. */
@@ -160,8 +161,8 @@ static int exs_bind_verbs(struct exs_sock *xs, struct sockaddr_storage *addr)
 
 /*
  * TCP's port, and the same of EXS. TCP's answer counts. If only EXS cannot bind, TCP takes
- * over, unless another socket has that port of EXS: a connecting peer would reach that
- * socket.
+ * over, unless another socket has that port of EXS, which a connecting peer would reach. It may
+ * be another of the same user, as TCP allows that, too.
  */
 static int exs_bind_tcp_too(struct exs_sock *xs, struct sockaddr_storage *addr)
 {
@@ -174,8 +175,8 @@ static int exs_bind_tcp_too(struct exs_sock *xs, struct sockaddr_storage *addr)
 	if (why)
 		return exs_fall_back(xs, why);
 	err = exs_bind_verbs(xs, addr);
-	if (!err || (err == -EADDRINUSE && !xs->sk.sk_reuseport))
-		return err;
+	if (!err || err == -EADDRINUSE || (err == -EBUSY && !xs->sk.sk_reuseport))
+		return exs_port_error(err);
 	return exs_fall_back(xs, exs_fallback_why(err));
 }
 
@@ -189,7 +190,7 @@ static int exs_bind_both(struct exs_sock *xs, struct sockaddr_storage *addr, boo
 	do {
 		exs_tcp_prepare(xs, v6 ? AF_INET6 : AF_INET);
 		if (!xs->tcp)
-			return exs_bind_verbs(xs, addr);
+			return exs_port_error(exs_bind_verbs(xs, addr));
 		((struct sockaddr_in *)addr)->sin_port = port;
 		err = exs_bind_tcp_too(xs, addr);
 		/* Its port is released, and the next try gets another one. */

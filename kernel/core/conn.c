@@ -40,7 +40,7 @@ int exs_conn_init(void)
 	exs_run_wq = alloc_workqueue("exs_run", WQ_UNBOUND, 0);
 	exs_memory_wq = alloc_workqueue("exs_memory", WQ_UNBOUND, WQ_MAX_ACTIVE);
 	exs_conn_cache = KMEM_CACHE(exs_conn, SLAB_ACCOUNT);
-	if (exs_run_wq && exs_memory_wq && exs_conn_cache)
+	if (exs_run_wq && exs_memory_wq && exs_conn_cache && !exs_run_init())
 		return 0;
 	kmem_cache_destroy(exs_conn_cache);
 	exs_conn_free_queues();
@@ -50,6 +50,7 @@ int exs_conn_init(void)
 void exs_conn_exit(void)
 {
 	exs_conn_free_queues();
+	exs_run_exit();
 	kmem_cache_destroy(exs_conn_cache);
 }
 
@@ -100,7 +101,8 @@ struct exs_conn *exs_conn_alloc(const struct exs_sock *xs, struct mem_cgroup *me
 	conn->xn = exs_net_get(exs_net(sock_net(&xs->sk)));
 	conn->socktype = xs->socktype;
 	exs_options_copy(&conn->options, xs);
-	INIT_LIST_HEAD(&conn->xfers);
+	INIT_LIST_HEAD(&conn->sends);
+	INIT_LIST_HEAD(&conn->recvs);
 	INIT_LIST_HEAD(&conn->ending);
 	INIT_LIST_HEAD(&conn->finished);
 	INIT_LIST_HEAD(&conn->messages);
@@ -135,10 +137,12 @@ void exs_conn_release(struct kref *ref)
 	struct exs_conn *conn = container_of(ref, struct exs_conn, ref);
 	struct exs_net *xn = conn->xn;
 
-	WARN_ON_ONCE(!list_empty(&conn->xfers) || !list_empty(&conn->ending) ||
+	WARN_ON_ONCE(!list_empty(&conn->sends) || !list_empty(&conn->recvs) ||
+		     !list_empty(&conn->ending) ||
 		     !list_empty(&conn->finished));
 	exs_message_purge(conn);
 	kfree(conn->eager_mem);
+	exs_conn_free_theirs(conn);
 	exs_conn_free_ring(conn);
 	if (conn->recv_pages)
 		exs_peer_pages_uncharge(conn, conn->recv_pages);
@@ -230,13 +234,20 @@ int exs_conn_established(struct exs_conn *conn, const struct exs_hello *peer)
 
 bool exs_conn_sending(const struct exs_conn *conn)
 {
-	const struct exs_xfer *x;
-
 	lockdep_assert_held(&conn->lock);
-	list_for_each_entry(x, &conn->xfers, link)
-		if (!x->is_recv)
-			return true;
-	return false;
+	return !list_empty(&conn->sends);
+}
+
+/* The runner may just be about to post an event. */
+bool exs_conn_receiving(struct exs_conn *conn)
+{
+	bool receiving;
+
+	spin_lock(&conn->lock);
+	receiving = conn->running || !list_empty(&conn->recvs) || !list_empty(&conn->held) ||
+		    !list_empty(&conn->ending) || !list_empty(&conn->finished);
+	spin_unlock(&conn->lock);
+	return receiving;
 }
 
 /*
@@ -250,8 +261,8 @@ bool exs_conn_arrived(const struct exs_conn *conn)
 	lockdep_assert_held(&conn->lock);
 	if (!conn->engine_up || !conn->engine.fin_rcvd || !exs_engine_all_arrived(&conn->engine))
 		return false;
-	list_for_each_entry(x, &conn->xfers, link)
-		if (!x->is_recv && !x->all_posted)
+	list_for_each_entry(x, &conn->sends, link)
+		if (!x->all_posted)
 			return false;
 	return true;
 }
@@ -435,7 +446,7 @@ int exs_conn_flush(struct exs_conn *conn, long timeout)
 	return err;
 }
 
-void exs_conn_cancel_receives(struct exs_conn *conn)
+void exs_conn_cancel_receives(struct exs_conn *conn, bool in_order)
 {
 	struct exs_xfer *x;
 
@@ -446,7 +457,7 @@ void exs_conn_cancel_receives(struct exs_conn *conn)
 		exs_message_unhold(conn, x);
 		cond_resched_lock(&conn->lock);
 	}
-	while (exs_engine_cancel_rcvs(&conn->engine, EXS_CANCEL_BATCH))
+	while (exs_engine_cancel_rcvs(&conn->engine, EXS_CANCEL_BATCH, in_order))
 		cond_resched_lock(&conn->lock);
 }
 
@@ -454,8 +465,9 @@ void exs_conn_shutdown_read(struct exs_conn *conn)
 {
 	spin_lock(&conn->lock);
 	conn->read_shut = true;
+	conn->late_recv = true;
 	conn->wake |= EPOLLIN;
-	exs_conn_cancel_receives(conn);
+	exs_conn_cancel_receives(conn, true);
 	spin_unlock(&conn->lock);
 	exs_conn_run(conn);
 }
@@ -546,7 +558,7 @@ void exs_conn_orphan(struct exs_conn *conn, unsigned long linger)
 		exs_conn_get(conn);
 		queue_delayed_work(exs_run_wq, &conn->linger_work, linger);
 	}
-	exs_conn_cancel_receives(conn);
+	exs_conn_cancel_receives(conn, false);
 	spin_unlock(&conn->lock);
 	if (!stay)
 		exs_conn_lost(conn, ECONNABORTED);
@@ -635,7 +647,8 @@ static bool exs_xfer_is_direct(const struct exs_conn *conn, const struct exs_xfe
 
 	if (conn->socktype == EXS_WIRE_SEQPACKET)
 		least = min_t(u64, least, EXS_WIRE_DATA_MAX + 1);
-	return exs_xfer_only_direct(conn, x) || (x->is_recv && x->rcv.len >= least);
+	return exs_xfer_only_direct(conn, x) ||
+	       (x->is_recv && x->rcv.len && x->rcv.len >= least);
 }
 
 static bool exs_xfer_needs_map(const struct exs_conn *conn, const struct exs_xfer *x)
@@ -684,6 +697,14 @@ static inline int exs_conn_admit(struct exs_conn *conn, const struct exs_xfer *x
 	return exs_message_kept(conn) ? -EAGAIN : 0;
 }
 
+/* Where in the order of sends, or of receives. */
+static struct list_head *exs_conn_place(struct exs_conn *conn, struct exs_xfer *x)
+{
+	if (x->gate)
+		return &x->gate->link;
+	return x->is_recv ? &conn->recvs : &conn->sends;
+}
+
 exs_hot
 static void exs_conn_queue(struct exs_conn *conn, struct exs_xfer *x)
 {
@@ -695,7 +716,7 @@ static void exs_conn_queue(struct exs_conn *conn, struct exs_xfer *x)
 		return;
 	}
 	conn->late_recv |= x->is_recv && conn->read_shut;
-	list_add_tail(&x->link, x->gate ? &x->gate->link : &conn->xfers);
+	list_add_tail(&x->link, exs_conn_place(conn, x));
 	if (x->gate)
 		exs_engine_send_before(&conn->engine, &x->snd, &x->gate->snd);
 	else if (x->is_recv)
@@ -746,6 +767,7 @@ int exs_conn_submit(struct exs_conn *conn, struct exs_xfer *x)
 
 	x->conn = conn;
 	INIT_LIST_HEAD(&x->sibling);
+	INIT_LIST_HEAD(&x->behind);
 	INIT_LIST_HEAD(&x->map.mrs);
 	spin_lock(&conn->lock);
 	err = exs_conn_admit(conn, x);
@@ -762,10 +784,8 @@ int exs_conn_submit(struct exs_conn *conn, struct exs_xfer *x)
 void exs_conn_open(struct exs_conn *conn, struct exs_xfer *gate)
 {
 	spin_lock(&conn->lock);
-	if (gate->snd.gate) {
+	if (gate->snd.gate)
 		exs_engine_open(&conn->engine, &gate->snd);
-		gate->all_posted = true;
-	}
 	exs_conn_run_locked(conn);
 	spin_unlock(&conn->lock);
 }
@@ -779,6 +799,8 @@ static void exs_conn_cancel_xfer(struct exs_conn *conn, struct exs_xfer *x)
 		exs_engine_cancel_rcv(&conn->engine, &x->rcv);
 	if (!x->is_recv && !x->all_posted)
 		exs_engine_cancel_snd(&conn->engine, &x->snd);
+	if (!x->is_recv && x->waits)
+		list_move_tail(&x->link, &conn->finished);
 }
 
 void exs_conn_cancel(struct exs_conn *conn, const struct exs_call *call)

@@ -98,7 +98,7 @@ struct exs_map {
  * @snd: the engine's view of a send
  * @rcv: the engine's view of a receive
  * @is_recv: which
- * @link: in conn->xfers while the engine or the transport knows it
+ * @link: in conn->sends or conn->recvs while the engine or the transport knows it
  * @conn: whose
  * @iter: the memory: an ITER_BVEC whose array and pages stay until @done. While
  *	a receive is mapped its transport may put an ITER_KVEC in place of it.
@@ -109,6 +109,8 @@ struct exs_map {
  * @call: the asynchronous call; NULL if the memory is ours
  * @sibling: in call->xfers, until it has ended
  * @gate: send: one with snd.gate, at whose place this one is sent, or NULL
+ * @behind: send: those that have ended, and whose end nobody may see before this one's
+ * @waits: send: it is or was among those of another one
  * @msg_flags: MSG_TRUNC, MSG_EOR for the caller
  * @tx_pending: send: posted pieces whose completion is outstanding
  * @tx_bytes: send: their bytes, until none is pending
@@ -133,6 +135,8 @@ struct exs_xfer {
 	struct exs_call *call;
 	struct list_head sibling;
 	struct exs_xfer *gate;
+	struct list_head behind;
+	bool waits;
 	u32 msg_flags;
 	u32 tx_pending;
 	u64 tx_bytes;
@@ -194,7 +198,7 @@ struct exs_conn {
 	bool fin_delivered;		/* according to the transport        */
 	bool orphan;
 	bool read_shut;			/* shutdown(SHUT_RD)                  */
-	bool late_recv;			/* a receive was queued after that    */
+	bool late_recv;			/* receives are to end because of it  */
 	bool ring_made;			/* its size is fixed: see exs_run_ring() */
 	u64 ring_after;			/* when to retry, as ktime_get_ns() */
 	u64 credits_after;		/* the same for more credits            */
@@ -212,13 +216,11 @@ struct exs_conn {
 					 */
 	u32 ring_pages;			/* charged to @user, while @ring_mem is there */
 	u32 recv_pages;			/* the same for added receives */
+	bool theirs_wanted;		/* a message waits for engine.theirs */
 	u32 users;			/* calls into the endpoint that sleep */
 	struct exs_engine engine;
-	union {				/* too large for the stack; used by the */
-		struct exs_tx tx;	/* holder of the lock: as sender,       */
-		struct exs_msg msg;	/* as receiver                          */
-	};
-	struct list_head xfers;
+	struct list_head sends;		/* struct exs_xfer, in order */
+	struct list_head recvs;		/* the same                  */
 	struct list_head ending;	/* receives that ended, in order; their keys may
 					 * still be valid
 					 */
@@ -511,6 +513,9 @@ void exs_conn_sent(struct exs_conn *conn, struct exs_xfer *x);
 
 /* Whether any send is incomplete. [locked], but nothing has to follow */
 bool exs_conn_sending(const struct exs_conn *conn);
+
+/* Whether a receive may not have had its event yet. No lock held. */
+bool exs_conn_receiving(struct exs_conn *conn);
 
 /* Whether the peer has sent FIN, and has received everything that we sent. [locked], likewise */
 bool exs_conn_arrived(const struct exs_conn *conn);

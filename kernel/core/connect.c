@@ -315,7 +315,7 @@ static int exs_connect_endpoint(struct exs_sock *xs, struct exs_conn *conn)
 	lockdep_assert_held(&xs->op_lock);
 	if (!test_bit(EXS_SK_BOUND, &xs->flags))
 		return exs_transport.create(sock_net(&xs->sk), conn);
-	err = exs_bind_again(xs);
+	err = exs_port_error(exs_bind_again(xs));
 	if (err)
 		return err;
 	bound = xs->bound;

@@ -454,9 +454,7 @@ int exs_conn_sendmsg(struct exs_conn *conn, struct sock *sk, struct msghdr *msg,
 		return -EOPNOTSUPP;
 	if (message && len > EXS_MESSAGE_MAX && !feed)
 		return -EMSGSIZE;
-	if (call && !message && !len && !feed)
-		err = exs_send_nothing(conn);
-	else if (call)
+	if (call)
 		err = exs_async_send(conn, call, msg, len);
 	else
 		err = exs_send_call(conn, sk, msg, len);

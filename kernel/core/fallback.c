@@ -48,10 +48,55 @@ const struct sock *exs_sock_once(struct socket *sock)
 	return READ_ONCE(sock->ops) == &exs_ops ? &exs_once(sock)->sk : NULL;
 }
 
+/* Flags of struct sock that are options. */
+static const enum sock_flags exs_given_flags[] = {
+	SOCK_LINGER, SOCK_URGINLINE, SOCK_ZEROCOPY, SOCK_BROADCAST, SOCK_LOCALROUTE,
+};
+
+static void exs_flags_give(const struct sock *sk, struct sock *to)
+{
+	unsigned int i;
+
+	lock_sock(to);
+	for (i = 0; i < ARRAY_SIZE(exs_given_flags); i++)
+		sock_valbool_flag(to, exs_given_flags[i], sock_flag(sk, exs_given_flags[i]));
+	if (to->sk_prot->keepalive)
+		to->sk_prot->keepalive(to, sock_flag(sk, SOCK_KEEPOPEN));
+	sock_valbool_flag(to, SOCK_KEEPOPEN, sock_flag(sk, SOCK_KEEPOPEN));
+	release_sock(to);
+}
+
+/* Packets have no times until somebody asks for them. */
+static void exs_timestamps_give(const struct sock *sk, struct socket *to)
+{
+	bool new = sock_flag(sk, SOCK_TSTAMP_NEW), ns = sock_flag(sk, SOCK_RCVTSTAMPNS);
+	int value = sock_flag(sk, SOCK_RCVTSTAMP), name;
+
+	if (value == sock_flag(to->sk, SOCK_RCVTSTAMP))
+		return;
+	if (ns)
+		name = new ? SO_TIMESTAMPNS_NEW : SO_TIMESTAMPNS_OLD;
+	else
+		name = new ? SO_TIMESTAMP_NEW : SO_TIMESTAMP_OLD;
+	sock_setsockopt(to, SOL_SOCKET, name, KERNEL_SOCKPTR(&value), sizeof(value));
+}
+
+static void exs_pacing_give(const struct sock *sk, struct sock *to)
+{
+	unsigned long rate = READ_ONCE(sk->sk_max_pacing_rate);
+
+	if (rate == READ_ONCE(to->sk_max_pacing_rate))
+		return;
+	cmpxchg(&to->sk_pacing_status, SK_PACING_NONE, SK_PACING_NEEDED);
+	WRITE_ONCE(to->sk_max_pacing_rate, rate);
+	WRITE_ONCE(to->sk_pacing_rate, min(READ_ONCE(to->sk_pacing_rate), rate));
+}
+
 static void exs_sol_socket_give(const struct exs_sock *xs, struct sock *to)
 {
 	const struct sock *sk = &xs->sk;
 
+	exs_flags_give(sk, to);
 	lock_sock(to);
 	to->sk_reuse = sk->sk_reuse;
 	to->sk_reuseport = sk->sk_reuseport;
@@ -63,14 +108,12 @@ static void exs_sol_socket_give(const struct exs_sock *xs, struct sock *to)
 	to->sk_rcvtimeo = sk->sk_rcvtimeo;
 	to->sk_sndtimeo = sk->sk_sndtimeo;
 	to->sk_lingertime = sk->sk_lingertime;
-	sock_valbool_flag(to, SOCK_LINGER, sock_flag(sk, SOCK_LINGER));
-	sock_valbool_flag(to, SOCK_URGINLINE, sock_flag(sk, SOCK_URGINLINE));
-	if (to->sk_prot->keepalive)
-		to->sk_prot->keepalive(to, sock_flag(sk, SOCK_KEEPOPEN));
-	sock_valbool_flag(to, SOCK_KEEPOPEN, sock_flag(sk, SOCK_KEEPOPEN));
+	exs_pacing_give(sk, to);
+#ifdef CONFIG_NET_RX_BUSY_POLL
+	WRITE_ONCE(to->sk_ll_usec, READ_ONCE(sk->sk_ll_usec));
+#endif
 	WRITE_ONCE(to->sk_rcvlowat, sk->sk_rcvlowat);
 	WRITE_ONCE(to->sk_peek_off, sk->sk_peek_off);
-	sock_valbool_flag(to, SOCK_ZEROCOPY, sock_flag(sk, SOCK_ZEROCOPY));
 	to->sk_userlocks |= sk->sk_userlocks & (SOCK_SNDBUF_LOCK | SOCK_RCVBUF_LOCK);
 	if (sk->sk_userlocks & SOCK_SNDBUF_LOCK)
 		WRITE_ONCE(to->sk_sndbuf, sk->sk_sndbuf);
@@ -80,17 +123,18 @@ static void exs_sol_socket_give(const struct exs_sock *xs, struct sock *to)
 }
 
 /* The options that the program has set; from now on it sets TCP's own. */
-static void exs_tcp_options(const struct exs_sock *xs, struct sock *to)
+static void exs_tcp_options(const struct exs_sock *xs, struct socket *to)
 {
-	exs_sol_socket_give(xs, to);
-	exs_inet_give(xs, to);
-	exs_tcp_give(xs, to);
+	exs_timestamps_give(&xs->sk, to);
+	exs_sol_socket_give(xs, to->sk);
+	exs_inet_give(xs, to->sk);
+	exs_tcp_give(xs, to->sk);
 }
 
 /* The same for the one beside. op_lock held. */
 static void exs_tcp_options_beside(struct exs_sock *xs)
 {
-	exs_tcp_options(xs, xs->tcp->sk);
+	exs_tcp_options(xs, xs->tcp);
 	xs->given_priority = xs->sk.sk_priority;
 	xs->given_mark = xs->sk.sk_mark;
 }
@@ -200,6 +244,14 @@ static void exs_tcp_graft(struct sock *sk, struct socket *sock)
 	write_unlock_bh(&sk->sk_callback_lock);
 }
 
+void exs_tcp_place_listener(struct exs_sock *xs)
+{
+	mutex_lock(&xs->op_lock);
+	if (exs_sock_state(xs) == EXS_LISTENING && xs->tcp)
+		exs_tcp_place(xs, xs->tcp->sk);
+	mutex_unlock(&xs->op_lock);
+}
+
 int exs_tcp_listen(struct exs_sock *xs, int backlog)
 {
 	struct sock *sk = xs->tcp->sk;
@@ -261,7 +313,7 @@ int exs_tcp_accept(struct exs_sock *xs, struct socket *newsock, struct proto_acc
 		return err;
 	exs_tcp_adopt(newsock, tcp->ops);
 	/* It has the listener's options of the time when the connection came. */
-	exs_tcp_options(xs, newsock->sk);
+	exs_tcp_options(xs, newsock);
 	exs_count(exs_net(sock_net(&xs->sk)), accepts_tcp, 1);
 	return 0;
 }
@@ -305,6 +357,7 @@ int exs_fallback_why(int err)
 	case -ESOCKTNOSUPPORT:
 		return EXS_FELL_BACK_IWARP;
 	case -EADDRINUSE:
+	case -EBUSY:
 		return EXS_FELL_BACK_PORT;
 	default:
 		return EXS_FELL_BACK_OTHER;

@@ -57,6 +57,8 @@ int exs_tcp_bind(struct exs_sock *xs, struct sockaddr_storage *addr);
 /* It listens, and wakes threads that wait at the socket. */
 int exs_tcp_listen(struct exs_sock *xs, int backlog);
 void exs_tcp_unlisten(struct exs_sock *xs);
+/* It was bound to another interface. No lock. */
+void exs_tcp_place_listener(struct exs_sock *xs);
 
 /* Why no attempt is needed, or EXS_FELL_BACK_NOT. @peer may be NULL. */
 int exs_fallback_at_once(struct exs_sock *xs, const struct sockaddr_storage *peer);

@@ -210,13 +210,20 @@ u8 exs_inet_tos(const struct sock *sk, int family)
 	return family == AF_INET6 ? exs_inet6_tclass(sk) : READ_ONCE(inet_sk(sk)->tos);
 }
 
+/* What IP would tell of a stream's last packet: some resolvers insist on an answer. */
+static bool exs_inet_is_asked(int level, int name)
+{
+	return (level == SOL_IP && name == IP_PKTOPTIONS) ||
+	       (level == SOL_IPV6 && name == IPV6_2292PKTOPTIONS);
+}
+
 int exs_inet_getsockopt(struct sock *sk, int level, int name, char __user *val,
 			int __user *len)
 {
 	/* IP's error for another level. */
 	if (sk->sk_family == AF_INET && level != SOL_IP)
 		return -EOPNOTSUPP;
-	if (exs_inet_find(sk, level, name) == EXS_INET_KEPT)
+	if (!exs_inet_is_asked(level, name) && exs_inet_find(sk, level, name) == EXS_INET_KEPT)
 		return -ENOPROTOOPT;
 	if (sk->sk_family == AF_INET6)
 		return exs_inet6_getsockopt(sk, level, name, val, len);

@@ -623,6 +623,14 @@ void exs_listen_stop(struct exs_sock *xs, struct exs_bound *bound)
 	xs->sk.sk_state_change(&xs->sk);
 }
 
+/* Return: as exs_transport.listen(). Who listens may be the device, for us: soft-iWARP. */
+static int exs_listen_tcp_too(struct exs_sock *xs, int backlog)
+{
+	int err = xs->tcp ? exs_tcp_listen(xs, backlog) : 0;
+
+	return err == -EADDRINUSE ? -EBUSY : err;
+}
+
 int exs_listen_start(struct exs_sock *xs, int backlog)
 {
 	struct exs_bound *bound;
@@ -642,8 +650,8 @@ int exs_listen_start(struct exs_sock *xs, int backlog)
 	if (err)
 		return err;
 	err = exs_transport.listen(xs->bound, backlog, xs->listen);
-	if (!err && xs->tcp)
-		err = exs_tcp_listen(xs, backlog);
+	if (!err)
+		err = exs_listen_tcp_too(xs, backlog);
 	if (err) {
 		bound = xs->bound;
 		xs->bound = NULL;

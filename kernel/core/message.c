@@ -173,7 +173,7 @@ static void exs_message_end_with(struct exs_conn *conn, struct exs_xfer *x,
 	spin_lock(&conn->lock);
 	if (x->map.mapped && x->rcv.filled)
 		exs_conn_wrote(conn, x, 0, x->rcv.filled);
-	list_add_tail(&x->link, &conn->xfers);
+	list_add_tail(&x->link, &conn->recvs);
 	exs_engine_recv_kept(&conn->engine, &x->rcv);
 	spin_unlock(&conn->lock);
 }
@@ -273,7 +273,7 @@ static void exs_held_release(struct exs_conn *conn)
 	conn->late_recv |= conn->read_shut && !list_empty(&conn->held);
 	list_for_each_entry_safe(x, next, &conn->held, link) {
 		x->held = false;
-		list_move_tail(&x->link, &conn->xfers);
+		list_move_tail(&x->link, &conn->recvs);
 		exs_engine_recv(&conn->engine, &x->rcv);
 	}
 }

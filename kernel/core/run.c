@@ -7,8 +7,10 @@
  * or the caller's completion runs.
  */
 #include <linux/kernel.h>
+#include <linux/local_lock.h>
 #include <linux/math64.h>
 #include <linux/sizes.h>
+#include <linux/slab.h>
 #include <linux/vmalloc.h>
 
 #include "conn.h"
@@ -26,6 +28,54 @@
 #define EXS_RUN_BUDGET	256
 #define EXS_RING_RETRY_NS	(100 * NSEC_PER_MSEC)
 #define EXS_CREDITS_RETRY_NS	NSEC_PER_SEC
+
+/*
+ * Too large for the stack. A processor has one, so that a connection need not. It is used
+ * under conn->lock, as sender or as receiver: neither comes to the other.
+ */
+struct exs_scratch {
+	local_lock_t lock;
+	union {
+		struct exs_tx tx;
+		struct exs_msg msg;
+	};
+};
+
+static struct exs_scratch __percpu *exs_scratches;
+static struct kmem_cache *exs_theirs_cache;
+
+int exs_run_init(void)
+{
+	int cpu;
+
+	exs_scratches = alloc_percpu(struct exs_scratch);
+	exs_theirs_cache = KMEM_CACHE(exs_theirs, SLAB_ACCOUNT);
+	if (!exs_scratches || !exs_theirs_cache) {
+		exs_run_exit();
+		return -ENOMEM;
+	}
+	for_each_possible_cpu(cpu)
+		local_lock_init(&per_cpu_ptr(exs_scratches, cpu)->lock);
+	return 0;
+}
+
+void exs_run_exit(void)
+{
+	kmem_cache_destroy(exs_theirs_cache);
+	free_percpu(exs_scratches);
+}
+
+/* Until exs_scratch_put(). conn->lock held. */
+static struct exs_scratch *exs_scratch_get(void)
+{
+	local_lock(&exs_scratches->lock);
+	return this_cpu_ptr(exs_scratches);
+}
+
+static void exs_scratch_put(void)
+{
+	local_unlock(&exs_scratches->lock);
+}
 
 static void exs_run_fail(struct exs_conn *conn, int err)
 	__must_hold(&conn->lock)
@@ -105,27 +155,31 @@ enum hrtimer_restart exs_conn_alarm(struct hrtimer *timer)
 	return HRTIMER_NORESTART;
 }
 
+static int exs_run_post(struct exs_conn *conn)
+{
+	struct exs_tx *tx = &exs_scratch_get()->tx;
+	struct exs_ep *ep = conn->ep;
+	int err = 0;
+
+	while (!err && ep->ops->room(ep) &&
+	       exs_engine_next_tx(&conn->engine, ep->max_piece, tx)) {
+		exs_run_account(conn, tx);
+		err = ep->ops->post(ep, tx);
+	}
+	err = ep->ops->flush(ep, err);
+	exs_scratch_put();
+	return err;
+}
+
 static void exs_run_transmit(struct exs_conn *conn)
 	__must_hold(&conn->lock)
 {
-	struct exs_ep *ep = conn->ep;
-	struct exs_tx *tx = &conn->tx;
-	int err = 0;
-
 	lockdep_assert_held(&conn->lock);
 	if (conn->state != EXS_CONN_UP)
 		return;
 	exs_run_clock(conn);
-	exs_engine_hold_adverts(&conn->engine, ep->adverts_wait);
-	while (ep->ops->room(ep) &&
-	       exs_engine_next_tx(&conn->engine, ep->max_piece, tx)) {
-		exs_run_account(conn, tx);
-		err = ep->ops->post(ep, tx);
-		if (err)
-			break;
-	}
-	err = ep->ops->flush(ep, err);
-	if (err) {
+	exs_engine_hold_adverts(&conn->engine, conn->ep->adverts_wait);
+	if (exs_run_post(conn)) {
 		exs_count(conn->xn, resets_transport, 1);
 		exs_run_fail(conn, EIO);
 	}
@@ -368,15 +422,18 @@ static void exs_run_copies(struct exs_conn *conn)
 	}
 }
 
-/* A receive after shutdown(SHUT_RD) has what is there, and does not wait for more. */
+/*
+ * A receive after shutdown(SHUT_RD) has what is there, and does not wait for more. It ends behind
+ * earlier ones, which may have to wait for the peer.
+ */
 static void exs_run_late_receives(struct exs_conn *conn)
 	__must_hold(&conn->lock)
 {
 	lockdep_assert_held(&conn->lock);
 	if (!conn->late_recv || exs_engine_readable(&conn->engine))
 		return;
-	conn->late_recv = false;
-	exs_conn_cancel_receives(conn);
+	conn->late_recv = !list_empty(&conn->recvs);
+	exs_conn_cancel_receives(conn, true);
 }
 
 static long exs_rcv_result(const struct exs_conn *conn, const struct exs_rcv *rcv)
@@ -426,6 +483,28 @@ static void exs_run_end_rcv(struct exs_conn *conn, struct exs_rcv *rcv)
 		       &conn->ending : &conn->finished);
 }
 
+/*
+ * Nothing of a send is left. Its end is seen behind those of all before it, also if it had no
+ * bytes to wait for, unless @now says so; and then come those that wait behind it.
+ */
+exs_hot
+static void exs_run_end_send(struct exs_conn *conn, struct exs_xfer *x, bool now)
+{
+	struct list_head *after = &conn->finished;
+
+	if (!list_is_first(&x->link, &conn->sends))
+		after = &list_prev_entry(x, link)->behind;
+	x->waits = !now && after != &conn->finished;
+	list_move_tail(&x->link, now ? &conn->finished : after);
+	list_splice_tail_init(&x->behind, after);
+}
+
+/* Whether @x may end before others: nobody sees that, or it was cancelled. */
+static bool exs_run_ends_now(const struct exs_xfer *x)
+{
+	return !x->call || x->snd.err;
+}
+
 static void exs_run_end_snd(struct exs_conn *conn, struct exs_snd *snd)
 {
 	struct exs_xfer *x = exs_snd_xfer(snd);
@@ -436,7 +515,7 @@ static void exs_run_end_snd(struct exs_conn *conn, struct exs_snd *snd)
 	 */
 	x->result = snd->err == -ECANCELED && snd->taken ? snd->taken : snd->err;
 	if (!x->tx_pending)
-		list_move_tail(&x->link, &conn->finished);
+		exs_run_end_send(conn, x, exs_run_ends_now(x));
 }
 
 /*
@@ -499,7 +578,7 @@ static void exs_run_unmap_rest(struct exs_conn *conn)
 {
 	struct exs_xfer *x;
 
-	list_for_each_entry(x, &conn->xfers, link) {
+	list_for_each_entry(x, &conn->recvs, link) {
 		if (!x->map.mapped) {
 			cond_resched_lock(&conn->lock);
 			continue;
@@ -518,13 +597,11 @@ static void exs_run_end_posted(struct exs_conn *conn, int err)
 	struct exs_xfer *x, *next;
 
 	lockdep_assert_held(&conn->lock);
-	list_for_each_entry_safe(x, next, &conn->xfers, link) {
-		if (x->is_recv)
-			continue;
+	list_for_each_entry_safe(x, next, &conn->sends, link) {
 		x->all_posted = true;
 		if (err)
 			x->result = err;
-		list_move_tail(&x->link, &conn->finished);
+		exs_run_end_send(conn, x, false);
 		cond_resched_lock(&conn->lock);
 	}
 }
@@ -607,8 +684,8 @@ static void exs_run_closed(struct exs_conn *conn)
 	int err = -conn->end_err;
 
 	lockdep_assert_held(&conn->lock);
-	if (conn->state != EXS_CONN_DEAD || !list_empty(&conn->xfers) ||
-	    !list_empty(&conn->ending) || !list_empty(&conn->finished))
+	if (conn->state != EXS_CONN_DEAD || !list_empty(&conn->sends) ||
+	    !list_empty(&conn->recvs) || !list_empty(&conn->ending) || !list_empty(&conn->finished))
 		return;
 	spin_unlock(&conn->lock);
 	exs_closers_tell(&conn->closers, err);
@@ -776,7 +853,7 @@ void exs_conn_sent(struct exs_conn *conn, struct exs_xfer *x)
 	conn->tx_bytes -= x->tx_bytes;
 	x->tx_bytes = 0;
 	if (x->all_posted)
-		list_move_tail(&x->link, &conn->finished);
+		exs_run_end_send(conn, x, exs_run_ends_now(x));
 }
 
 void exs_conn_fin_delivered(struct exs_conn *conn)
@@ -802,9 +879,9 @@ static void exs_stream_keep(struct exs_conn *conn, u32 at, const void *data, u32
 	memcpy(conn->eager_mem, data + n, len - n);
 }
 
-static void exs_conn_eager(struct exs_conn *conn, struct exs_rcv *rcv, u32 at)
+static void exs_conn_eager(struct exs_conn *conn, const struct exs_msg *msg,
+			   struct exs_rcv *rcv, u32 at)
 {
-	const struct exs_msg *msg = &conn->msg;
 	u32 len;
 
 	if (conn->socktype == EXS_WIRE_STREAM) {
@@ -847,9 +924,20 @@ static bool exs_stream_reserve(struct exs_conn *conn)
 	return conn->eager_mem || !size;
 }
 
+/* Memory for the peer's description of its own. */
+static bool exs_theirs_reserve(struct exs_conn *conn)
+{
+	lockdep_assert_held(&conn->lock);
+	conn->engine.theirs = kmem_cache_zalloc(exs_theirs_cache, GFP_ATOMIC | __GFP_NOWARN);
+	conn->theirs_wanted = !conn->engine.theirs;
+	return conn->engine.theirs;
+}
+
 /* Whether there is memory for @msg. */
 static bool exs_conn_reserve(struct exs_conn *conn, const struct exs_msg *msg)
 {
+	if (exs_engine_wants_theirs(&conn->engine, msg))
+		return exs_theirs_reserve(conn);
 	if (conn->socktype == EXS_WIRE_STREAM)
 		return msg->type != EXS_MSG_EAGER || exs_stream_reserve(conn);
 	return !exs_conn_keeps(conn, msg) || exs_message_reserve(conn, msg->len);
@@ -868,42 +956,70 @@ static void exs_stream_provide(struct exs_conn *conn)
 	kfree(mem);
 }
 
+/* The same: nothing else is received meanwhile that might need it. */
+static void exs_theirs_provide(struct exs_conn *conn)
+{
+	struct exs_theirs *mem = kmem_cache_zalloc(exs_theirs_cache, GFP_KERNEL | __GFP_NOFAIL);
+
+	spin_lock(&conn->lock);
+	conn->engine.theirs = mem;
+	conn->theirs_wanted = false;
+	spin_unlock(&conn->lock);
+}
+
+void exs_conn_free_theirs(struct exs_conn *conn)
+{
+	if (conn->engine.theirs)
+		kmem_cache_free(exs_theirs_cache, conn->engine.theirs);
+}
+
 void exs_conn_provide(struct exs_conn *conn)
 {
 	exs_count(conn->xn, memory_waits, 1);
-	if (conn->socktype == EXS_WIRE_STREAM)
+	if (conn->theirs_wanted)
+		exs_theirs_provide(conn);
+	else if (conn->socktype == EXS_WIRE_STREAM)
 		exs_stream_provide(conn);
 	else
 		exs_message_provide(conn);
 }
 
 exs_hot
+static int exs_conn_take(struct exs_conn *conn, const struct exs_msg *msg)
+{
+	u32 at = exs_engine_eager_at(&conn->engine);
+	struct exs_rcv *rcv = NULL;
+
+	if (!exs_conn_reserve(conn, msg))
+		return -ENOMEM;
+	if (exs_engine_rx_msg(&conn->engine, msg, &rcv) < 0)
+		return -EPROTO;
+	conn->wake |= EPOLLIN;
+	if (msg->type == EXS_MSG_EAGER)
+		exs_conn_eager(conn, msg, rcv, at);
+	else if (conn->engine.kept.space)
+		exs_message_keep_in_ring(conn);
+	/* Threads in poll() wake up only for bits that they asked for. */
+	if (msg->type == EXS_MSG_FIN)
+		conn->wake |= EPOLLRDHUP | EPOLLHUP;
+	return 0;
+}
+
+exs_hot
 int exs_conn_received(struct exs_conn *conn, const void *buf, u32 len, bool invalidates)
 {
-	struct exs_rcv *rcv = NULL;
-	u32 at;
+	struct exs_msg *msg;
+	int err = -EPROTO;
 
 	lockdep_assert_held(&conn->lock);
 	if (conn->state != EXS_CONN_UP)
 		return 0;
 	exs_run_clock(conn);
-	at = exs_engine_eager_at(&conn->engine);
-	if (exs_wire_get_msg(buf, len, &conn->msg) < 0 ||
-	    (invalidates && conn->msg.type != EXS_MSG_WRITTEN))
-		return -EPROTO;
-	if (!exs_conn_reserve(conn, &conn->msg))
-		return -ENOMEM;
-	if (exs_engine_rx_msg(&conn->engine, &conn->msg, &rcv) < 0)
-		return -EPROTO;
-	conn->wake |= EPOLLIN;
-	if (conn->msg.type == EXS_MSG_EAGER)
-		exs_conn_eager(conn, rcv, at);
-	else if (conn->engine.kept.space)
-		exs_message_keep_in_ring(conn);
-	/* Threads in poll() wake up only for bits that they asked for. */
-	if (conn->msg.type == EXS_MSG_FIN)
-		conn->wake |= EPOLLRDHUP | EPOLLHUP;
-	return 0;
+	msg = &exs_scratch_get()->msg;
+	if (exs_wire_get_msg(buf, len, msg) >= 0 && (!invalidates || msg->type == EXS_MSG_WRITTEN))
+		err = exs_conn_take(conn, msg);
+	exs_scratch_put();
+	return err;
 }
 
 exs_hot

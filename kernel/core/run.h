@@ -9,6 +9,10 @@
 
 extern struct workqueue_struct *exs_run_wq, *exs_memory_wq;
 
+/* What all connections share. */
+int exs_run_init(void);
+void exs_run_exit(void);
+
 void exs_conn_run_work(struct work_struct *work);
 /* The function of conn->alarm: data has waited long enough. */
 enum hrtimer_restart exs_conn_alarm(struct hrtimer *timer);
@@ -39,6 +43,9 @@ static inline bool exs_conn_ringless(const struct exs_conn *conn)
 	return conn->socktype == EXS_WIRE_STREAM &&
 	       !exs_option(&conn->options, EXS_SO_RING);
 }
+
+/* Free what the peer's description of its memory is in. No run, no message follows. */
+void exs_conn_free_theirs(struct exs_conn *conn);
 
 /* Free our ring, which nothing refers to, and return its charge. Sleeps. */
 void exs_conn_free_ring(struct exs_conn *conn);
@@ -78,8 +85,11 @@ void exs_conn_memory_leave(struct exs_conn *conn);
 /* A thread that was busy with the connection has left. conn->lock held. */
 void exs_conn_go_on(struct exs_conn *conn);
 
-/* End all receives, because no reader is left. conn->lock held, and dropped meanwhile. */
-void exs_conn_cancel_receives(struct exs_conn *conn) __must_hold(&conn->lock);
+/*
+ * End all receives, because no reader is left. @in_order: if some wait for the peer, those
+ * behind them stay. conn->lock held, and dropped meanwhile.
+ */
+void exs_conn_cancel_receives(struct exs_conn *conn, bool in_order) __must_hold(&conn->lock);
 
 /* Both sides have sent FIN: closed, in TCP's terms. conn->lock held. */
 bool exs_conn_both_shut(const struct exs_conn *conn);

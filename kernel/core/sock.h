@@ -111,6 +111,7 @@ enum exs_kept_option {
  * @options: SOL_EXS; changed under op_lock
  * @timeouts: of asynchronous sends and receives: see exs_sock_timeout(); atomic
  * @kept: TCP's options, by enum exs_kept_option; atomic
+ * @kept_set: those that the program has set; atomic
  * @ip: options of IP and IPv6 that were set, by exs_inet_options, to copy to a TCP socket
  *	that replaces this one; atomic
  * @ip_set: which of them, atomic bits
@@ -148,6 +149,7 @@ struct exs_sock {
 	struct exs_options options;
 	u64 timeouts[2];
 	int kept[EXS_KEPT_MAX];
+	DECLARE_BITMAP(kept_set, EXS_KEPT_MAX);
 	int ip[EXS_INET_KEPT];
 	DECLARE_BITMAP(ip_set, EXS_INET_KEPT);
 };

@@ -99,13 +99,36 @@ static int exs_set_own(struct exs_sock *xs, int level, int name, sockptr_t val,
 	}
 }
 
+/*
+ * Programs that decide about packets, or about who gets a connection: EXS has no use for them,
+ * TCP has.
+ */
+static bool exs_is_filter(int name)
+{
+	return name == SO_ATTACH_FILTER || name == SO_ATTACH_BPF ||
+	       name == SO_ATTACH_REUSEPORT_CBPF || name == SO_ATTACH_REUSEPORT_EBPF;
+}
+
+static int exs_set_sol_socket(struct socket *sock, int name, sockptr_t val, unsigned int len)
+{
+	struct exs_sock *xs = exs_of(sock);
+	int err;
+
+	if (xs && exs_is_filter(name) && exs_option(&xs->options, EXS_SO_FALLBACK))
+		exs_fall_back_now(xs, EXS_FELL_BACK_OPTION);
+	err = sock_setsockopt(sock, SOL_SOCKET, name, val, len);
+	if (!err && xs && (name == SO_BINDTODEVICE || name == SO_BINDTOIFINDEX))
+		exs_tcp_place_listener(xs);
+	return err;
+}
+
 static int exs_setsockopt_now(struct socket *sock, int level, int name, sockptr_t val,
 			      unsigned int len)
 {
 	struct exs_sock *xs = exs_once(sock);
 
 	if (level == SOL_SOCKET && (name != SO_ZEROCOPY || !exs_of(sock)))
-		return sock_setsockopt(sock, level, name, val, len);
+		return exs_set_sol_socket(sock, name, val, len);
 	if (level != SOL_EXS && !exs_of(sock))
 		return exs_tcp_setsockopt(sock, level, name, val, len);
 	if (level == SOL_EXS || level == SOL_SOCKET || exs_is_v6only(xs, level, name))

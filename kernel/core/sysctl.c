@@ -28,7 +28,8 @@
  *	max_user_queues    event queues of one user
  *	max_user_pages     pages that one user may have pinned, besides
  *	                   RLIMIT_MEMLOCK
- *	max_user_ops       operations in flight of one user, and descriptors in its polls
+ *	max_user_ops       operations in flight of one user, descriptors in its polls, and
+ *	                   ordinary sockets that are held for operations
  *	max_user_workers   works of one user, of a kind, that may sleep without a bound;
  *	                   the initial namespace's only
  *	max_peer_pages     pages for what the peers of all connections ask for; likewise

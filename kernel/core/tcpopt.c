@@ -97,10 +97,9 @@ void exs_tcp_give(const struct exs_sock *xs, struct sock *to)
 	unsigned int i;
 	int value;
 
-	for (i = 0; i < EXS_KEPT_MAX; i++) {
+	for_each_set_bit(i, xs->kept_set, EXS_KEPT_MAX) {
 		value = READ_ONCE(xs->kept[i]);
-		if (value != exs_tcp_options[i].initial &&
-		    !(exs_tcp_options[i].own && to->sk_state == TCP_ESTABLISHED))
+		if (!(exs_tcp_options[i].own && to->sk_state == TCP_ESTABLISHED))
 			to->sk_prot->setsockopt(to, SOL_TCP, exs_tcp_options[i].name,
 						KERNEL_SOCKPTR(&value), sizeof(value));
 	}
@@ -173,6 +172,7 @@ int exs_tcp_set(struct exs_sock *xs, int name, sockptr_t val, unsigned int len)
 	if (err)
 		return err;
 	WRITE_ONCE(xs->kept[i], exs_tcp_fit(sk, i, value));
+	set_bit(i, xs->kept_set);
 	if (conn)
 		exs_conn_run(conn);
 	if (i == EXS_KEPT_NOTSENT_LOWAT)

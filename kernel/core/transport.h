@@ -10,6 +10,7 @@
 
 #include <linux/sizes.h>
 #include <linux/socket.h>
+#include <linux/uidgid.h>
 #include <net/net_namespace.h>
 
 #include "../proto/wire.h"
@@ -27,25 +28,33 @@ struct exs_bound;
 #define EXS_BIND_REUSE	1
 #define EXS_BIND_V6ONLY	2
 
+/* The program's error for those of @bind and @listen below. */
+static inline int exs_port_error(int err)
+{
+	return err == -EBUSY ? -EADDRINUSE : err;
+}
+
 /**
  * struct exs_transport - endpoints and local addresses
  * @create: give a connecting connection its endpoint (conn->ep). Sleeps.
  * @create_bound: the same from a bound identifier, which it uses up even if it fails
- * @bind: resolve and reserve a local address. @addr: in: wanted; out: with the port that was
- *	given (port 0: any). @flags: EXS_BIND_REUSE, EXS_BIND_V6ONLY (SO_REUSEADDR,
- *	IPV6_V6ONLY). @out: a bound identifier; ends with @unbind, or is used up by
- *	@create_bound. Sleeps. Return: 0 or negative errno (EADDRINUSE, EADDRNOTAVAIL, ...).
+ * @bind: resolve and reserve a local address. @uid: whose the port will be. @addr: in: wanted;
+ *	out: with the port that was given (port 0: any). @flags: EXS_BIND_REUSE,
+ *	EXS_BIND_V6ONLY (SO_REUSEADDR, IPV6_V6ONLY). @out: a bound identifier; ends with
+ *	@unbind, or is used up by @create_bound. Sleeps. Return: 0 or negative errno:
+ *	EADDRINUSE: another has the port; EBUSY: another socket of @uid's; EADDRNOTAVAIL; ...
  * @unbind: waits for callbacks; afterwards there are none
  * @listen: take connection requests. @backlog: for transports that use it. @listen is
  *	passed to exs_listen_request() and so on, and must stay until @unbind has returned.
+ *	Return: as @bind; EBUSY, too, if the device shares ports with TCP.
  *
  * One for the module: the layer below provides it.
  */
 struct exs_transport {
 	int (*create)(struct net *net, struct exs_conn *conn);
 	int (*create_bound)(struct exs_bound *bound, struct exs_conn *conn);
-	int (*bind)(struct net *net, struct sockaddr_storage *addr, unsigned int flags,
-		    struct exs_bound **out);
+	int (*bind)(struct net *net, kuid_t uid, struct sockaddr_storage *addr,
+		    unsigned int flags, struct exs_bound **out);
 	void (*unbind)(struct exs_bound *bound);
 	int (*listen)(struct exs_bound *bound, int backlog, struct exs_listen *listen);
 };

@@ -13,7 +13,6 @@ struct exs_user;
 enum exs_pool {
 	EXS_POOL_FEED,		/* reads of files                    */
 	EXS_POOL_LANE,		/* tries of ordinary sockets         */
-	EXS_POOL_PUT,		/* their last references             */
 	EXS_POOL_POLL,		/* polls                             */
 	EXS_POOL_CONNECT,	/* connects that block, of iWARP     */
 	EXS_POOL_ATTEMPT,	/* decisions about attempts          */

@@ -106,9 +106,7 @@ void exs_engine_open(struct exs_engine *e, struct exs_snd *gate)
 
 bool exs_engine_cancel_snd(struct exs_engine *e, struct exs_snd *snd)
 {
-	bool whole = is_stream(e) && snd->taken == snd->len && !snd->gate;
-
-	if (list_empty(&snd->node) || whole)
+	if (list_empty(&snd->node))
 		return false;
 	if (snd->err)
 		return true;	/* on the done list already */
@@ -138,8 +136,6 @@ void exs_engine_recv(struct exs_engine *e, struct exs_rcv *rcv)
 	rcv->err = 0;
 	rcv->flags &= EXS_RCV_WAITALL | EXS_RCV_DIRECT | EXS_RCV_READER;
 	list_add_tail(&rcv->node, &e->receives);
-	if (is_stream(e) && !rcv->len)
-		exs_rcv_end(e, rcv, 0);
 	e->ops->settle(e);
 }
 

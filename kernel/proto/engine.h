@@ -182,19 +182,32 @@ struct exs_held {
 
 /*
  * The adverts that a sender holds, oldest first, and their segments in the
- * same order: two circular queues.
+ * same order: two circular queues, in struct exs_theirs.
  */
 struct exs_held_queue {
-	struct exs_held adverts[EXS_ADVERTS_MAX];
-	struct exs_seg segs[EXS_HELD_SEGS_MAX];
 	u16 first, count, limit;
 	u16 first_seg, seg_count, seg_limit;
 };
 
-/*
- * A transfer under way: decided, counted, paid for; handed out in pieces.
- * It has its own list of segments, because the peer may take the advert back.
+/**
+ * struct exs_theirs - the peer's memory, as it was described
+ * @adverts: those held
+ * @segs: their segments
+ * @ring: segments of the ring
+ * @write: segments of the transfer under way: a copy, because the peer may take the advert
+ *	back
+ *
+ * Most of an engine's memory, and of no use before the peer describes any: so the owner
+ * provides it then.
  */
+struct exs_theirs {
+	struct exs_held adverts[EXS_ADVERTS_MAX];
+	struct exs_seg segs[EXS_HELD_SEGS_MAX];
+	struct exs_seg ring[EXS_WIRE_SEGS_MAX];
+	struct exs_seg write[EXS_WIRE_SEGS_MAX];
+};
+
+/* A transfer under way: decided, counted, paid for; handed out in pieces. */
 struct exs_write {
 	struct exs_snd *snd;	/* NULL: none under way                     */
 	u64 offset;		/* of the transfer within snd               */
@@ -203,8 +216,7 @@ struct exs_write {
 	bool cancelled;		/* snd ends after its last piece            */
 	bool invalidate;	/* the advert is used up: invalidate its key */
 	u32 key;
-	u32 nsegs;
-	struct exs_seg segs[EXS_WIRE_SEGS_MAX];
+	u32 nsegs;		/* in struct exs_theirs                     */
 };
 
 struct exs_credits {
@@ -309,6 +321,7 @@ struct exs_engine_ops;
  * @announced_len: its length
  * @kept: seqpacket: the message that has just come into the ring without a receive; none if
  *	its space is 0
+ * @theirs: set by the owner, once: see exs_engine_wants_theirs()
  *
  * The owner may read these. The rest is private to proto/.
  */
@@ -322,6 +335,7 @@ struct exs_engine {
 	bool announced;
 	u32 announced_len;
 	struct exs_in_ring kept;
+	struct exs_theirs *theirs;
 
 	/* private: */
 	const struct exs_engine_ops *ops;
@@ -346,7 +360,6 @@ struct exs_engine {
 				 * when the ring was described
 				 */
 	u32 ring_nsegs;
-	struct exs_seg ring_segs[EXS_WIRE_SEGS_MAX];
 	struct exs_held_queue held;
 	struct exs_write write;
 	struct exs_policy policy;
@@ -449,7 +462,8 @@ void exs_engine_open(struct exs_engine *e, struct exs_snd *gate);
  * @e: the engine
  * @rcv: @len, @flags, @max_window, @max_segs set, the rest zero; the engine's
  *	until exs_engine_next_rcv_done(). After FIN and the last byte of the ring
- *	it is done at once with EOF. Seqpacket: only while the owner keeps no
+ *	it is done at once with EOF. A stream's for 0 bytes is done behind those before
+ *	it. Seqpacket: only while the owner keeps no
  *	unread eager message, which would be older than any that it can get.
  */
 void exs_engine_recv(struct exs_engine *e, struct exs_rcv *rcv);
@@ -489,10 +503,12 @@ void exs_engine_cancel_rcv(struct exs_engine *e, struct exs_rcv *rcv);
  * exs_engine_cancel_rcvs() - the same for all of them but plain readers
  * @e: the engine
  * @n: so many at the most
+ * @in_order: those behind one that waits for the peer's answer stay: to be called again when
+ *	that has ended
  *
- * Return: whether there are more.
+ * Return: whether there are more that can be cancelled now.
  */
-bool exs_engine_cancel_rcvs(struct exs_engine *e, u32 n);
+bool exs_engine_cancel_rcvs(struct exs_engine *e, u32 n, bool in_order);
 
 /** exs_engine_shutdown() - FIN after the last queued send */
 void exs_engine_shutdown(struct exs_engine *e);
@@ -585,10 +601,17 @@ static inline struct exs_snd *exs_engine_next_snd_done(struct exs_engine *e)
 	return snd;
 }
 
+/* Whether @e->theirs must be set before exs_engine_rx_msg() is called with @msg. */
+static inline bool exs_engine_wants_theirs(const struct exs_engine *e, const struct exs_msg *msg)
+{
+	return !e->theirs && (msg->type == EXS_MSG_ADVERT || msg->type == EXS_MSG_RING);
+}
+
 /**
  * exs_engine_rx_msg() - a SEND arrived
  * @e: the engine
- * @msg: from exs_wire_get_msg(). For EAGER data see @rcv.
+ * @msg: from exs_wire_get_msg(). For EAGER data see @rcv; see also
+ *	exs_engine_wants_theirs().
  * @rcv: out: EAGER only: the receive that takes @msg->data (copy
  *	min(@msg->len, @rcv->len) bytes before the next call of the engine; it
  *	ends with them), or NULL: keep the message (bounded by eager_space)

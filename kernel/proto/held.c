@@ -61,9 +61,9 @@ int exs_held_push(struct exs_engine *e, const struct exs_msg *msg)
 		return -EPROTO;
 
 	for (i = 0; i < msg->nsegs; i++)
-		q->segs[(q->first_seg + q->seg_count++) % EXS_HELD_SEGS_MAX] =
+		e->theirs->segs[(q->first_seg + q->seg_count++) % EXS_HELD_SEGS_MAX] =
 			msg->segs[i];
-	held = &q->adverts[(q->first + q->count++) % EXS_ADVERTS_MAX];
+	held = &e->theirs->adverts[(q->first + q->count++) % EXS_ADVERTS_MAX];
 	held->len = len;
 	held->used = 0;
 	held->nsegs = msg->nsegs;
@@ -75,7 +75,7 @@ int exs_held_push(struct exs_engine *e, const struct exs_msg *msg)
 void exs_held_pop(struct exs_engine *e)
 {
 	struct exs_held_queue *q = &e->held;
-	u16 nsegs = q->adverts[q->first].nsegs;
+	u16 nsegs = e->theirs->adverts[q->first].nsegs;
 
 	q->first_seg = (q->first_seg + nsegs) % EXS_HELD_SEGS_MAX;
 	q->seg_count -= nsegs;
@@ -117,16 +117,16 @@ void exs_write_direct(struct exs_engine *e, struct exs_snd *snd, u32 len, u32 im
 {
 	const struct exs_held *head = exs_held_head(e);
 	const struct exs_seg_run run = {
-		.segs = e->held.segs,
+		.segs = e->theirs->segs,
 		.size = EXS_HELD_SEGS_MAX,
 		.first = e->held.first_seg,
 		.count = head->nsegs,
 	};
 
 	write_begin(e, snd, len, imm);
-	e->write.nsegs = seg_slice(e->write.segs, &run, head->used, len);
+	e->write.nsegs = seg_slice(e->theirs->write, &run, head->used, len);
 	e->write.invalidate = may_invalidate(e, head, len);
-	e->write.key = e->held.segs[e->held.first_seg].key;
+	e->write.key = e->theirs->segs[e->held.first_seg].key;
 	e->stats.direct_bytes += len;
 	e->stats.direct_writes++;
 }
@@ -136,13 +136,13 @@ exs_hot
 void exs_write_indirect(struct exs_engine *e, struct exs_snd *snd, u32 len, u32 imm)
 {
 	const struct exs_seg_run run = {
-		.segs = e->ring_segs,
+		.segs = e->theirs->ring,
 		.size = EXS_WIRE_SEGS_MAX,
 		.count = e->ring_nsegs,
 	};
 
 	write_begin(e, snd, len, imm);
-	e->write.nsegs = seg_slice(e->write.segs, &run, e->ring_pos, len);
+	e->write.nsegs = seg_slice(e->theirs->write, &run, e->ring_pos, len);
 	e->ring_pos = (e->ring_pos + len) % e->peer_ring;
 	e->stats.indirect_bytes += len;
 	e->stats.indirect_writes++;
@@ -161,7 +161,7 @@ int exs_ring_described(struct exs_engine *e, const struct exs_msg *msg)
 	if (len != msg->b)
 		return -EPROTO;
 
-	memcpy(e->ring_segs, msg->segs, msg->nsegs * sizeof(*msg->segs));
+	memcpy(e->theirs->ring, msg->segs, msg->nsegs * sizeof(*msg->segs));
 	e->ring_nsegs = msg->nsegs;
 	e->peer_ring = msg->b;
 	return 0;
@@ -188,7 +188,7 @@ bool exs_write_next(struct exs_engine *e, u32 max, struct exs_tx *tx)
 {
 	struct exs_write *w = &e->write;
 	const struct exs_seg_run run = {
-		.segs = w->segs,
+		.segs = e->theirs->write,
 		.size = EXS_WIRE_SEGS_MAX,
 		.count = w->nsegs,
 	};

@@ -238,7 +238,7 @@ void exs_held_forget(struct exs_engine *e);
 
 static inline struct exs_held *exs_held_head(struct exs_engine *e)
 {
-	return e->held.count ? &e->held.adverts[e->held.first] : NULL;
+	return e->held.count ? &e->theirs->adverts[e->held.first] : NULL;
 }
 
 void exs_write_direct(struct exs_engine *e, struct exs_snd *snd, u32 len, u32 imm);

@@ -162,12 +162,20 @@ void exs_engine_cancel_rcv(struct exs_engine *e, struct exs_rcv *rcv)
 }
 
 /* Receives that wait for the peer, or are being copied, stay at the head of the queue. */
-bool exs_engine_cancel_rcvs(struct exs_engine *e, u32 n)
+bool exs_engine_cancel_rcvs(struct exs_engine *e, u32 n, bool in_order)
 {
 	struct exs_rcv *rcv, *next;
+	bool waits = false;
 
 	list_for_each_entry_safe(rcv, next, &e->receives, node) {
-		if (rcv->flags & (EXS_RCV_READER | EXS_RCV_CANCEL))
+		u32 end_later = rcv->flags & (EXS_RCV_ADVERTISED | EXS_RCV_COPYING);
+
+		if (rcv->flags & EXS_RCV_READER)
+			continue;
+		if (in_order && waits && !end_later)
+			return false;
+		waits |= end_later;
+		if (rcv->flags & EXS_RCV_CANCEL)
 			continue;
 		if (!n--)
 			return true;

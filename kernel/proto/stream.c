@@ -315,7 +315,7 @@ exs_hot
 static bool stream_advertisable(const struct exs_engine *e,
 				const struct exs_rcv *rcv)
 {
-	return rcv->flags & EXS_RCV_DIRECT && exs_rcv_can_advertise(rcv);
+	return rcv->flags & EXS_RCV_DIRECT && rcv->len && exs_rcv_can_advertise(rcv);
 }
 
 static bool stream_tx_space(struct exs_engine *e, struct exs_tx *tx)
@@ -509,9 +509,20 @@ static int stream_rx_fin(struct exs_engine *e, const struct exs_msg *msg,
 	return 0;
 }
 
+/* Receives for 0 bytes end behind those before them. See exs_engine_settle(). */
+static void stream_end_empty(struct exs_engine *e)
+{
+	struct exs_rcv *rcv;
+	u32 n = EXS_SETTLE_MAX;
+
+	while ((rcv = exs_rcv_head(e)) && !rcv->len && n--)
+		exs_rcv_end(e, rcv, 0);
+}
+
 exs_hot
 static void stream_settle(struct exs_engine *e)
 {
+	stream_end_empty(e);
 	if ((e->fin_rcvd && (!e->used || !exs_rule(RING_FIRST))) ||
 	    (e->err && !e->used))
 		exs_rcv_end_all(e);

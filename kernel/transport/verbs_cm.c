@@ -343,6 +343,7 @@ static u32 exs_verbs_mss(const struct exs_verbs_ep *v)
 int exs_verbs_open(struct exs_verbs_ep *v)
 {
 	struct exs_conn *conn = v->ep.conn;
+	bool failed;
 	int err;
 
 	if (!v->has_hello) {
@@ -364,7 +365,11 @@ int exs_verbs_open(struct exs_verbs_ep *v)
 		exs_engine_greet(&conn->engine);
 	v->alive = jiffies;
 	set_bit(EXS_VERBS_OPEN, &v->flags);
+	failed = v->failed;
 	spin_unlock(&conn->lock);
+	/* exs_verbs_report_failed() leaves it to the CM before that, which was content. */
+	if (failed)
+		exs_verbs_note_lost(v, 0);
 	if (exs_verbs_is(v, EXS_VERBS_ACTIVE) && exs_verbs_has(v, EXS_QUIRK_DEAF_ACCEPT))
 		exs_verbs_greet_later(v);
 	wake_up(&v->wait);

@@ -116,6 +116,8 @@ void exs_verbs_free(struct exs_verbs_ep *v)
 {
 	struct exs_conn *conn = v->ep.conn;
 
+	if (v->bound)
+		exs_verbs_listener_put(v->bound);
 	kmem_cache_free(exs_verbs_cache, v);
 	exs_live(conn->xn, endpoints, -1);
 	if (atomic_dec_and_test(&exs_verbs_count))
@@ -317,9 +319,13 @@ int exs_verbs_init(void)
 	}
 	if (exs_chain_init())
 		goto no_queues;
+	if (exs_recvs_init())
+		goto no_recvs;
 	exs_verbs_cache = KMEM_CACHE(exs_verbs_ep, SLAB_ACCOUNT);
 	if (exs_verbs_cache)
 		return 0;
+	exs_recvs_exit();
+no_recvs:
 	exs_chain_exit();
 no_queues:
 	exs_verbs_free_queues();
@@ -332,5 +338,6 @@ void exs_verbs_exit(void)
 	/* Waits for the tails of the works that brought the count down. */
 	exs_verbs_free_queues();
 	kmem_cache_destroy(exs_verbs_cache);
+	exs_recvs_exit();
 	exs_chain_exit();
 }

@@ -7,6 +7,7 @@
  *   verbs_ep.c      an endpoint's life: made, torn down; the ops table
  *   verbs_cm.c      its hand-shake (rdma_cm), either side
  *   verbs_listen.c  identifiers that are bound or listen
+ *   verbs_port.c    whose ports are
  *   verbs_qp.c      its resources: domain, queues
  *   verbs_recv.c    receives
  *   verbs_slot.c    slots, of chains that are posted
@@ -62,16 +63,16 @@
 
 /*
  * Headers of messages that we send: long enough for EXS_VERBS_SEGS segments, or for the
- * bytes of a short send. A connection begins with few, which fill two pages with the
- * receives. As many as the send queue can take are not needed: the peer has no more credits.
+ * bytes of a short send. A connection begins with few, for its first messages. As many as
+ * the send queue can take are not needed: the peer has no more credits.
  */
-#define EXS_VERBS_SLOTS		16
+#define EXS_VERBS_SLOTS		4
 #define EXS_VERBS_SLOTS_MAX	64
 #define EXS_VERBS_SLOT_LEN	192
 #define EXS_VERBS_COPY_MAX	(EXS_VERBS_SLOT_LEN - EXS_WIRE_HDR_LEN)
 
-/* Most unsignalled chains in a row. */
-#define EXS_VERBS_UNSIGNALED_MAX	(EXS_VERBS_SLOTS / 2 - 1)
+/* Most unsignalled chains in a row. More than the first slots: these are for idle ones. */
+#define EXS_VERBS_UNSIGNALED_MAX	7
 
 /*
  * Receives beyond the peer's credits: one message too many then breaks our rules, and is
@@ -83,6 +84,20 @@
 
 /* How long the teardown waits for a peer that does not answer. */
 #define EXS_VERBS_DISCONNECT_TIME	HZ
+
+/**
+ * struct exs_verbs_port - who has a port
+ * @node: in the table of verbs_port.c
+ * @net: constant
+ * @uid: the socket's user; constant
+ * @port: once it is in the table
+ */
+struct exs_verbs_port {
+	struct hlist_node node;
+	struct net *net;
+	kuid_t uid;
+	__be16 port;
+};
 
 /* Bits of exs_verbs_ep.flags. */
 enum {
@@ -138,8 +153,8 @@ struct exs_verbs_mr {
 };
 
 /**
- * struct exs_verbs_mem - memory that the device uses
- * @at: whole pages
+ * struct exs_verbs_mem - memory of receives
+ * @at: whole pages, or lines of the cache
  * @dma: their address
  * @len: bytes in use
  */
@@ -152,8 +167,7 @@ struct exs_verbs_mem {
 /**
  * struct exs_verbs_slot - a chain that was posted
  * @cqe: of its last WR
- * @buf: EXS_VERBS_SLOT_LEN bytes, for a header and short data
- * @dma: their address
+ * @dma: the address of @buf
  * @link: in slots_free or slots_posted
  * @x: send that a piece belongs to and that waits for its end, or NULL
  * @inv_keys: keys that the chain invalidates
@@ -162,10 +176,10 @@ struct exs_verbs_mem {
  * @advert: it is an advert that holds up others
  * @copied: the bytes of the piece are in the slot
  * @unsignaled: it has no completion: it is complete when a later one is
+ * @buf: for a header and short data; the device only reads, so its neighbours may be written
  */
 struct exs_verbs_slot {
 	struct ib_cqe cqe;
-	void *buf;
 	u64 dma;
 	struct list_head link;
 	struct exs_xfer *x;
@@ -175,17 +189,20 @@ struct exs_verbs_slot {
 	bool advert;
 	bool copied;
 	bool unsignaled;
+	u8 buf[EXS_VERBS_SLOT_LEN];
 };
 
 /**
- * struct exs_verbs_slots - slots that were added later, and their memory
+ * struct exs_verbs_slots - slots that were added later
  * @link: in more_slots
- * @mem: the buffers
+ * @dma: the address of @slot
+ * @n: how many
  * @slot: they
  */
 struct exs_verbs_slots {
 	struct list_head link;
-	struct exs_verbs_mem mem;
+	u64 dma;
+	u32 n;
 	struct exs_verbs_slot slot[];
 };
 
@@ -230,6 +247,7 @@ int exs_verbs_create(struct net *net, struct exs_conn *conn);
  * @peer: the peer's hello, valid if @has_hello
  * @has_hello: the peer sent a valid hello
  * @listener: passive: until the hand-shake is over (its lock)
+ * @bound: active: whose port it has used, or NULL; a reference
  * @pending: in its list
  * @driving: a task in connect() takes the steps, not cm_work
  * @step_mutex: one step at a time
@@ -251,7 +269,7 @@ int exs_verbs_create(struct net *net, struct exs_conn *conn);
  * @cq_mutex: one drain at a time
  * @wants_memory: the last message waits for memory; cq_mutex
  * @cq_work: drains
- * @mem: of the first receives, then of the first slots
+ * @mem: of the first receives
  * @max_sge: elements in one send
  * @inline_max: most bytes inside a work request
  * @quirks: EXS_QUIRK_*
@@ -292,6 +310,7 @@ int exs_verbs_create(struct net *net, struct exs_conn *conn);
  * @run_max: most bytes that the device's DMA maps in one piece
  * @quiet: handles completions of unsignalled work requests: errors
  * @slots: the first slots
+ * @slots_dma: their address
  * @recv: the first receives
  * @more_recvs: the others; used by the runner of the connection
  */
@@ -304,6 +323,7 @@ struct exs_verbs_ep {
 	struct exs_hello peer;
 	bool has_hello;
 	struct exs_bound *listener;
+	struct exs_bound *bound;
 	struct list_head pending;
 	bool driving;
 	struct mutex step_mutex;	/* one step at a time */
@@ -368,6 +388,7 @@ struct exs_verbs_ep {
 
 	struct ib_cqe quiet;
 	struct exs_verbs_slot slots[EXS_VERBS_SLOTS];
+	u64 slots_dma;
 	struct exs_verbs_recv recv[EXS_VERBS_RECVS];
 	struct list_head more_recvs;
 };
@@ -427,6 +448,14 @@ void exs_verbs_addresses(struct exs_verbs_ep *v);
 
 /* verbs_listen.c */
 void exs_verbs_settle(struct exs_verbs_ep *v, bool established);
+void exs_verbs_listener_put(struct exs_bound *l);
+
+/* verbs_port.c */
+/* @p becomes known as the holder of @port, until it is deleted; until then it is not hashed. */
+void exs_verbs_port_add(struct exs_verbs_port *p, __be16 port);
+void exs_verbs_port_del(struct exs_verbs_port *p);
+/* Whether identifiers besides @p have @port, and all that are known are of its user. */
+bool exs_verbs_port_is_own(const struct exs_verbs_port *p, __be16 port);
 
 /* verbs_qp.c */
 int exs_verbs_make_qp(struct exs_verbs_ep *v);
@@ -437,16 +466,16 @@ bool exs_verbs_may_arrive(const struct exs_verbs_ep *v);
 void exs_verbs_free_qp(struct exs_verbs_ep *v);
 
 /* verbs_recv.c */
-void exs_verbs_recvs_init(struct exs_verbs_ep *v, struct exs_verbs_recv *recv, u32 n,
-			  const struct exs_verbs_mem *mem);
+int exs_recvs_init(void);
+void exs_recvs_exit(void);
+int exs_verbs_recvs_make(struct exs_verbs_ep *v);
 void exs_verbs_recvs_free(struct exs_verbs_ep *v);
 int exs_verbs_add_recvs(struct exs_ep *ep, u32 n);
 void exs_verbs_recv_over(struct exs_verbs_ep *v, struct exs_verbs_recv *recv);
 void exs_verbs_repost(struct exs_verbs_ep *v);
 
 /* verbs_slot.c: conn->lock held, once the connection is used */
-void exs_verbs_slots_init(struct exs_verbs_ep *v, struct exs_verbs_slot *slot, u32 n,
-			  const struct exs_verbs_mem *mem, u32 offset);
+int exs_verbs_slots_make(struct exs_verbs_ep *v);
 void exs_verbs_slots_free(struct exs_verbs_ep *v);
 struct exs_verbs_slot *exs_verbs_slot_take(struct exs_verbs_ep *v);
 
@@ -475,8 +504,8 @@ static inline void exs_verbs_moved(struct exs_map *map, u64 where, struct exs_ve
 }
 
 /* verbs_sync.c */
-int exs_verbs_mem_make(struct exs_verbs_ep *v, struct exs_verbs_mem *mem, u32 len, gfp_t gfp);
-void exs_verbs_mem_free(struct exs_verbs_ep *v, struct exs_verbs_mem *mem);
+int exs_verbs_mem_map(struct exs_verbs_ep *v, struct exs_verbs_mem *mem, void *at, u32 len);
+void exs_verbs_mem_unmap(struct exs_verbs_ep *v, struct exs_verbs_mem *mem);
 void exs_verbs_read_ring(struct exs_ep *ep, u32 off, u32 len);
 void exs_verbs_ring_over(struct exs_verbs_ep *v);
 void exs_verbs_writes(struct exs_ep *ep, struct exs_xfer *x, u64 off, u64 len);

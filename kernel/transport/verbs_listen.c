@@ -30,8 +30,9 @@
 
 /**
  * struct exs_bound - a bound identifier
- * @ref: one of the socket, one of each pending endpoint, one of queued work
- * @net: the socket's
+ * @ref: one of the socket, one of each pending endpoint, one of the endpoint that uses it up,
+ *	one of queued work
+ * @port: whose it is, in which namespace
  * @flags: EXS_BIND_*
  * @id_lock: guards the members up to @listening; never held while waiting for the CM's
  *	handlers
@@ -47,7 +48,7 @@
  */
 struct exs_bound {
 	struct kref ref;
-	struct net *net;
+	struct exs_verbs_port port;
 	unsigned int flags;
 	struct mutex id_lock;	/* id, addr, backlog, listening */
 	struct rdma_cm_id *id;
@@ -63,10 +64,13 @@ struct exs_bound {
 
 static void exs_verbs_listener_free(struct kref *ref)
 {
-	kfree(container_of(ref, struct exs_bound, ref));
+	struct exs_bound *l = container_of(ref, struct exs_bound, ref);
+
+	exs_verbs_port_del(&l->port);
+	kfree(l);
 }
 
-static void exs_verbs_listener_put(struct exs_bound *l)
+void exs_verbs_listener_put(struct exs_bound *l)
 {
 	kref_put(&l->ref, exs_verbs_listener_free);
 }
@@ -180,10 +184,10 @@ static enum exs_wire_reason exs_verbs_hello(const struct exs_bound *l,
 	case 0:
 		return EXS_REJECT_NONE;
 	case -EPROTONOSUPPORT:
-		exs_count(exs_net(l->net), reject_version, 1);
+		exs_count(exs_net(l->port.net), reject_version, 1);
 		return EXS_REJECT_VERSION;
 	default:
-		exs_count(exs_net(l->net), reject_hello, 1);
+		exs_count(exs_net(l->port.net), reject_hello, 1);
 		return EXS_REJECT_MALFORMED;
 	}
 }
@@ -210,7 +214,7 @@ static int exs_verbs_request(struct exs_bound *l, struct rdma_cm_id *id,
 	if (!v) {
 		exs_listen_failed(l->listen, conn);
 		exs_conn_put(conn);
-		exs_count(exs_net(l->net), reject_nomem, 1);
+		exs_count(exs_net(l->port.net), reject_nomem, 1);
 		return exs_verbs_refuse(id, EXS_REJECT_LIMIT);
 	}
 	queue_delayed_work(exs_verbs_wq, &v->timer,
@@ -227,7 +231,7 @@ static int exs_verbs_listen_event(struct rdma_cm_id *id, struct rdma_cm_event *e
 	case RDMA_CM_EVENT_CONNECT_REQUEST:
 		return exs_verbs_request(l, id, &ev->param.conn);
 	case RDMA_CM_EVENT_DEVICE_REMOVAL:
-		exs_count(exs_net(l->net), resets_device, 1);
+		exs_count(exs_net(l->port.net), resets_device, 1);
 		l->removed = true;
 		exs_verbs_renew_later(l, 0);
 		return 0;
@@ -245,6 +249,12 @@ static bool exs_verbs_port_in_use(struct rdma_cm_id *id, struct sockaddr_storage
 	/* In the same place in both families. */
 	((struct sockaddr_in *)&addr)->sin_port = 0;
 	return !rdma_bind_addr(id, (struct sockaddr *)&addr);
+}
+
+static __be16 exs_verbs_port(const struct sockaddr_storage *addr)
+{
+	/* In the same place in both families. */
+	return ((const struct sockaddr_in *)addr)->sin_port;
 }
 
 /* An identifier that could not be bound is useless. */
@@ -272,7 +282,7 @@ static int exs_verbs_make_id(struct exs_bound *l)
 	struct rdma_cm_id *id;
 
 	lockdep_assert_held(&l->id_lock);
-	id = rdma_create_id(l->net, exs_verbs_listen_event, l, RDMA_PS_TCP, IB_QPT_RC);
+	id = rdma_create_id(l->port.net, exs_verbs_listen_event, l, RDMA_PS_TCP, IB_QPT_RC);
 	if (IS_ERR(id))
 		return PTR_ERR(id);
 	l->id = id;
@@ -287,11 +297,11 @@ static int exs_verbs_listen_again(struct exs_bound *l)
 	if (err)
 		return err;
 	if (exs_verbs_quirks(l->id) & EXS_QUIRK_CALLERS_NET &&
-	    !net_eq(current->nsproxy->net_ns, l->net))
+	    !net_eq(current->nsproxy->net_ns, l->port.net))
 		return -EOPNOTSUPP;
 	err = rdma_listen(l->id, l->backlog);
 	if (!err)
-		exs_count(exs_net(l->net), listens_again, 1);
+		exs_count(exs_net(l->port.net), listens_again, 1);
 	return err;
 }
 
@@ -373,7 +383,7 @@ static bool exs_verbs_port_unusable(struct exs_bound *l)
 
 	lockdep_assert_held(&l->id_lock);
 	return (!id->device || exs_verbs_quirks(id) & EXS_QUIRK_TCP_PORT) &&
-	       exs_verbs_tcp_has(l->net, l->addr);
+	       exs_verbs_tcp_has(l->port.net, l->addr);
 }
 
 /* Bind as requested, to @addr; @any: to any port. Return: 0, a negative errno, or 1: retry. */
@@ -391,30 +401,70 @@ static int exs_verbs_try_bind(struct exs_bound *l,
 	return err;
 }
 
-static int exs_verbs_bind(struct net *net, struct sockaddr_storage *addr,
-			  unsigned int flags, struct exs_bound **out)
+static struct exs_bound *exs_verbs_bound_alloc(struct net *net, kuid_t uid, unsigned int flags)
 {
 	struct exs_bound *l = kzalloc(sizeof(*l), GFP_KERNEL_ACCOUNT);
-	bool any = !((struct sockaddr_in *)addr)->sin_port;
-	int err, tries = EXS_VERBS_PORTS;
 
 	if (!l)
-		return -ENOMEM;
+		return NULL;
 	kref_init(&l->ref);
-	l->net = net;
+	l->port.net = net;
+	l->port.uid = uid;
 	l->flags = flags;
 	mutex_init(&l->id_lock);
 	mutex_init(&l->lock);
 	INIT_LIST_HEAD(&l->pending);
 	INIT_DELAYED_WORK(&l->renewal, exs_verbs_renew);
+	return l;
+}
+
+/* Another identifier has the port. */
+static int exs_verbs_in_use(const struct exs_bound *l)
+{
+	return exs_verbs_port_is_own(&l->port, exs_verbs_port(&l->addr)) ? -EBUSY : -EADDRINUSE;
+}
+
+static int exs_verbs_bind(struct net *net, kuid_t uid, struct sockaddr_storage *addr,
+			  unsigned int flags, struct exs_bound **out)
+{
+	struct exs_bound *l = exs_verbs_bound_alloc(net, uid, flags);
+	int err, tries = EXS_VERBS_PORTS;
+	bool any = !exs_verbs_port(addr);
+
+	if (!l)
+		return -ENOMEM;
 	while ((err = exs_verbs_try_bind(l, addr, any && tries--)) > 0)
 		exs_verbs_listener_drop_id(l);
 	*addr = l->addr;
-	if (err)
+	if (err == -EADDRINUSE)
+		err = exs_verbs_in_use(l);
+	if (err) {
 		exs_verbs_unbind(l);
-	else
-		*out = l;
-	return err;
+		return err;
+	}
+	exs_verbs_port_add(&l->port, exs_verbs_port(addr));
+	*out = l;
+	return 0;
+}
+
+/*
+ * The CM or the device has refused to listen on the port. The CM does so if another
+ * identifier is bound to it, too. Without SO_REUSEADDR there is none; the device has reasons of
+ * its own: the port is in use by TCP, whose ports are those of iWARP.
+ */
+static int exs_verbs_listen_alone(struct exs_bound *l)
+{
+	int err;
+
+	lockdep_assert_held(&l->id_lock);
+	rdma_destroy_id(l->id);
+	l->id = NULL;
+	l->flags &= ~EXS_BIND_REUSE;
+	err = exs_verbs_make_id(l);
+	if (err == -EADDRINUSE)
+		return exs_verbs_in_use(l);
+	err = err ?: rdma_listen(l->id, l->backlog);
+	return err == -EADDRINUSE ? -EBUSY : err;
 }
 
 static int exs_verbs_listen(struct exs_bound *l, int backlog,
@@ -427,6 +477,8 @@ static int exs_verbs_listen(struct exs_bound *l, int backlog,
 	l->backlog = max(backlog, EXS_VERBS_REQUESTS);
 	if (l->id)
 		err = rdma_listen(l->id, l->backlog);
+	if (err == -EADDRINUSE || err == -EADDRNOTAVAIL)
+		err = exs_verbs_listen_alone(l);
 	l->listening = !err;
 	mutex_unlock(&l->id_lock);
 	return err;
@@ -461,6 +513,8 @@ static int exs_verbs_create_bound(struct exs_bound *l, struct exs_conn *conn)
 	if (!v)
 		goto no_ep;
 	set_bit(EXS_VERBS_BOUND, &v->flags);
+	kref_get(&l->ref);
+	v->bound = l;
 	exs_verbs_publish(v);
 	err = exs_verbs_give_id(l, id, v);
 	if (err)

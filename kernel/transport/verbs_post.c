@@ -103,7 +103,7 @@ static int exs_verbs_copy(struct exs_verbs_ep *v, struct exs_verbs_slot *slot,
 	if (exs_xfer_get(exs_snd_xfer(tx->snd), tx->offset, slot->buf + EXS_WIRE_HDR_LEN, tx->len))
 		return -EFAULT;
 	ib_dma_sync_single_for_device(v->id->device, slot->dma + EXS_WIRE_HDR_LEN, tx->len,
-				      DMA_BIDIRECTIONAL);
+				      DMA_TO_DEVICE);
 	return 0;
 }
 
@@ -151,7 +151,7 @@ static int exs_verbs_send_from(struct exs_verbs_chain *chain, struct ib_send_wr 
 
 	if (WARN_ON_ONCE(len < 0))
 		return len;
-	ib_dma_sync_single_for_device(v->id->device, slot->dma, len, DMA_BIDIRECTIONAL);
+	ib_dma_sync_single_for_device(v->id->device, slot->dma, len, DMA_TO_DEVICE);
 	*exs_chain_sges(chain) = (struct ib_sge) {
 		.addr	= slot->dma,
 		.length	= len + behind,

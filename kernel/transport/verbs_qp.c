@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * The device's resources of an endpoint: a protection domain of its own, one completion
- * queue, the queue pair, and one piece of memory with the receive buffers and the headers
- * of sent messages. Keys and the ring are made on demand: an idle connection has neither.
+ * queue, the queue pair, buffers of receives, and headers of sent messages. Keys and the
+ * ring are made on demand: an idle connection has neither.
  */
 #include <linux/slab.h>
 
@@ -45,22 +45,20 @@ static int exs_verbs_limits(struct exs_verbs_ep *v)
 
 static int exs_verbs_make_mem(struct exs_verbs_ep *v)
 {
-	u32 recvs = EXS_VERBS_RECVS * EXS_WIRE_BUF_LEN;
-	int err = exs_verbs_mem_make(v, &v->mem, recvs + EXS_VERBS_SLOTS * EXS_VERBS_SLOT_LEN,
-				     GFP_KERNEL_ACCOUNT);
+	int err = exs_verbs_recvs_make(v);
 
 	if (err)
 		return err;
-	exs_verbs_recvs_init(v, v->recv, EXS_VERBS_RECVS, &v->mem);
-	exs_verbs_slots_init(v, v->slots, EXS_VERBS_SLOTS, &v->mem, recvs);
-	return 0;
+	err = exs_verbs_slots_make(v);
+	if (err)
+		exs_verbs_recvs_free(v);
+	return err;
 }
 
 static void exs_verbs_free_mem(struct exs_verbs_ep *v)
 {
 	exs_verbs_recvs_free(v);
 	exs_verbs_slots_free(v);
-	exs_verbs_mem_free(v, &v->mem);
 }
 
 /* Asynchronous errors of the queues: any context. */

@@ -3,14 +3,30 @@
  * Receives, for messages of the peer. They stay: each is posted again when its message was
  * passed on, those of a batch of completions with one doorbell.
  */
+#include <linux/dma-mapping.h>
 #include <linux/slab.h>
 
 #include "core/stats.h"
 #include "verbs_internal.h"
 
+/* The buffers of the first receives. Whole pages would be up to twice as much. */
+static struct kmem_cache *exs_recvs_cache;
+
+int exs_recvs_init(void)
+{
+	exs_recvs_cache = kmem_cache_create("exs_recvs", EXS_VERBS_RECVS * EXS_WIRE_BUF_LEN,
+					    dma_get_cache_alignment(), SLAB_ACCOUNT, NULL);
+	return exs_recvs_cache ? 0 : -ENOMEM;
+}
+
+void exs_recvs_exit(void)
+{
+	kmem_cache_destroy(exs_recvs_cache);
+}
+
 /* Each but the last is linked to the next one. */
-void exs_verbs_recvs_init(struct exs_verbs_ep *v, struct exs_verbs_recv *recv, u32 n,
-			  const struct exs_verbs_mem *mem)
+static void exs_verbs_recvs_init(struct exs_verbs_ep *v, struct exs_verbs_recv *recv, u32 n,
+				 const struct exs_verbs_mem *mem)
 {
 	u32 i;
 
@@ -31,14 +47,43 @@ void exs_verbs_recvs_init(struct exs_verbs_ep *v, struct exs_verbs_recv *recv, u
 	}
 }
 
+/* The first ones. */
+int exs_verbs_recvs_make(struct exs_verbs_ep *v)
+{
+	void *at = kmem_cache_zalloc(exs_recvs_cache, GFP_KERNEL);
+
+	if (!at)
+		return -ENOMEM;
+	if (exs_verbs_mem_map(v, &v->mem, at, EXS_VERBS_RECVS * EXS_WIRE_BUF_LEN)) {
+		kmem_cache_free(exs_recvs_cache, at);
+		return -ENOMEM;
+	}
+	exs_verbs_recvs_init(v, v->recv, EXS_VERBS_RECVS, &v->mem);
+	return 0;
+}
+
+/* Buffers of @n receives; whole pages. */
+static int exs_verbs_more_mem(struct exs_verbs_ep *v, struct exs_verbs_mem *mem, u32 n)
+{
+	u32 len = n * EXS_WIRE_BUF_LEN;
+	void *at = alloc_pages_exact(len, GFP_KERNEL_ACCOUNT | __GFP_ZERO | __GFP_NORETRY |
+				     __GFP_NOWARN);
+
+	if (!at)
+		return -ENOMEM;
+	if (!exs_verbs_mem_map(v, mem, at, len))
+		return 0;
+	free_pages_exact(at, len);
+	return -ENOMEM;
+}
+
 static struct exs_verbs_recvs *exs_verbs_make_recvs(struct exs_verbs_ep *v, u32 n)
 {
 	struct exs_verbs_recvs *more = kzalloc(struct_size(more, recv, n), GFP_KERNEL_ACCOUNT);
 
 	if (!more)
 		return NULL;
-	if (exs_verbs_mem_make(v, &more->mem, n * EXS_WIRE_BUF_LEN,
-			       GFP_KERNEL_ACCOUNT | __GFP_NORETRY | __GFP_NOWARN)) {
+	if (exs_verbs_more_mem(v, &more->mem, n)) {
 		kfree(more);
 		return NULL;
 	}
@@ -71,10 +116,13 @@ void exs_verbs_recvs_free(struct exs_verbs_ep *v)
 	struct exs_verbs_recvs *more, *next;
 
 	list_for_each_entry_safe(more, next, &v->more_recvs, link) {
-		exs_verbs_mem_free(v, &more->mem);
+		exs_verbs_mem_unmap(v, &more->mem);
+		free_pages_exact(more->mem.at, more->mem.len);
 		kfree(more);
 	}
 	INIT_LIST_HEAD(&v->more_recvs);
+	exs_verbs_mem_unmap(v, &v->mem);
+	kmem_cache_free(exs_recvs_cache, v->mem.at);
 }
 
 /* @recv's message was passed on. conn->lock held. */

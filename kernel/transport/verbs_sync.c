@@ -6,26 +6,20 @@
  */
 #include "verbs_internal.h"
 
-/* Zeroed memory for both, @len bytes. */
-int exs_verbs_mem_make(struct exs_verbs_ep *v, struct exs_verbs_mem *mem, u32 len, gfp_t gfp)
+/* Zeroed memory @at for both, @len bytes. */
+int exs_verbs_mem_map(struct exs_verbs_ep *v, struct exs_verbs_mem *mem, void *at, u32 len)
 {
 	struct ib_device *dev = v->id->device;
 
-	mem->at = alloc_pages_exact(len, gfp | __GFP_ZERO);
-	if (!mem->at)
-		return -ENOMEM;
+	mem->at = at;
 	mem->len = len;
-	mem->dma = ib_dma_map_single(dev, mem->at, len, DMA_BIDIRECTIONAL);
-	if (!ib_dma_mapping_error(dev, mem->dma))
-		return 0;
-	free_pages_exact(mem->at, len);
-	return -ENOMEM;
+	mem->dma = ib_dma_map_single(dev, at, len, DMA_BIDIRECTIONAL);
+	return ib_dma_mapping_error(dev, mem->dma) ? -ENOMEM : 0;
 }
 
-void exs_verbs_mem_free(struct exs_verbs_ep *v, struct exs_verbs_mem *mem)
+void exs_verbs_mem_unmap(struct exs_verbs_ep *v, struct exs_verbs_mem *mem)
 {
 	ib_dma_unmap_single(v->id->device, mem->dma, mem->len, DMA_BIDIRECTIONAL);
-	free_pages_exact(mem->at, mem->len);
 }
 
 typedef void (*exs_sync_fn)(struct ib_device *dev, u64 addr, size_t len,

@@ -91,10 +91,11 @@ AT(exs_ioc_submit, ops, 8);
 AT(exs_ioc_submit, sqe_size, 16);
 AT(exs_ioc_submit, flags, 20);
 
-SIZE(exs_ioc_wait, 16);
+SIZE(exs_ioc_wait, 24);
 AT(exs_ioc_wait, size, 0);
 AT(exs_ioc_wait, count, 4);
 AT(exs_ioc_wait, timeout_ns, 8);
+AT(exs_ioc_wait, epoch, 16);
 
 SIZE(exs_ioc_claim, 16);
 AT(exs_ioc_claim, size, 0);

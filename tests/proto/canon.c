@@ -82,13 +82,13 @@ static void pack_held(const struct side *s, const struct side *o)
 	pack(q->count);
 	for (i = 0; i < q->count; i++) {
 		const struct exs_held *held =
-			&q->adverts[(q->first + i) % EXS_ADVERTS_MAX];
+			&s->e.theirs->adverts[(q->first + i) % EXS_ADVERTS_MAX];
 
 		pack(held->len);
 		pack(held->used);
 		pack(held->waitall);
 		if (held->nsegs)
-			pack_seg(o, &q->segs[seg % EXS_HELD_SEGS_MAX]);
+			pack_seg(o, &s->e.theirs->segs[seg % EXS_HELD_SEGS_MAX]);
 		seg += held->nsegs;
 	}
 }
@@ -119,7 +119,7 @@ static void pack_sender(const struct side *s, const struct side *o)
 	pack(e->write.done);
 	pack(kind_of(e->write.imm));
 	if (e->write.nsegs)
-		pack_seg(o, &e->write.segs[0]);
+		pack_seg(o, &e->theirs->write[0]);
 }
 
 static void pack_receiver(const struct side *s)

@@ -19,6 +19,7 @@ struct event {
 
 struct host {
 	struct exs_engine e;
+	struct exs_theirs theirs;
 	struct exs_snd send[CLOCK_OPS];
 	struct exs_rcv recv[CLOCK_OPS];
 	bool queued[CLOCK_OPS];	/* the receive is with the engine    */
@@ -283,6 +284,7 @@ static void init_host(struct clock *c, struct host *h)
 
 	config.peer = config.ours;
 	exs_engine_init(&h->e, &config);
+	h->e.theirs = &h->theirs;
 	(void)c;
 }
 

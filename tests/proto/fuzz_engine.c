@@ -37,6 +37,7 @@ static u32 near(u32 right)
 
 static struct {
 	struct exs_engine e;
+	struct exs_theirs theirs;
 	bool stream;
 	struct exs_snd snd[OPS];
 	struct exs_rcv rcv[OPS];
@@ -416,6 +417,8 @@ static bool rx_message(void)
 	struct exs_rcv *rcv;
 
 	message_from_input();
+	if (exs_engine_wants_theirs(&f.e, &msg))
+		f.e.theirs = &f.theirs;
 	if (exs_engine_rx_msg(&f.e, &msg, &rcv))
 		return false;
 	f.peer_owes -= min_t(u32, f.peer_owes, msg.credits);

@@ -9,8 +9,17 @@
 #include "test.h"
 
 static struct exs_engine a, b;
+static struct exs_theirs a_theirs, b_theirs;
 static struct exs_tx tx;
 static struct exs_rcv *eager_rcv;
+
+static inline void begin(const struct exs_engine_config *config)
+{
+	exs_engine_init(&a, config);
+	exs_engine_init(&b, config);
+	a.theirs = &a_theirs;
+	b.theirs = &b_theirs;
+}
 
 static inline void pair_init(u8 socktype, u16 credits)
 {
@@ -27,8 +36,7 @@ static inline void pair_init(u8 socktype, u16 credits)
 	};
 
 	config.peer = config.ours;
-	exs_engine_init(&a, &config);
-	exs_engine_init(&b, &config);
+	begin(&config);
 }
 
 /* Addresses that a test recognises: 1000 * length of the receive + base. */

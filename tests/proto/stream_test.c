@@ -57,6 +57,33 @@ static void test_waitall_windows(void)
 	EXPECT(exs_engine_next_rcv_done(&b) == &rcv[0] && rcv[0].filled == 10);
 }
 
+/* Receives for 0 bytes end behind those before them, and take no bytes from those behind them. */
+static void test_nothing_in_turn(void)
+{
+	int i;
+
+	start();
+	for (i = 0; i < 5; i++)
+		recv_on(&b, &rcv[i], i % 2 ? 0 : 10, EXS_RCV_DIRECT);
+	EXPECT(!exs_engine_next_rcv_done(&b));
+	EXPECT(passes(&b, &a, EXS_MSG_ADVERT) && tx.rcv == &rcv[0] && !next(&b));
+	send_on(&a, &snd[0], 4);
+	EXPECT(writes(&a, &b, EXS_IMM_DIRECT, 4));
+	exs_engine_settle(&b);
+	for (i = 0; i < 2; i++)
+		EXPECT(exs_engine_next_rcv_done(&b) == &rcv[i]);
+	EXPECT(!exs_engine_next_rcv_done(&b));
+	exs_engine_cancel_rcv(&b, &rcv[2]);
+	exs_engine_settle(&b);
+	for (i = 2; i < 4; i++)
+		EXPECT(exs_engine_next_rcv_done(&b) == &rcv[i]);
+	EXPECT(!exs_engine_next_rcv_done(&b));
+	recv_on(&b, &rcv[5], 0, 0);
+	EXPECT(!exs_engine_next_rcv_done(&b));
+	exs_engine_cancel_rcv(&b, &rcv[5]);
+	EXPECT(exs_engine_next_rcv_done(&b) == &rcv[5] && rcv[5].err == -ECANCELED);
+}
+
 /* A transfer in pieces over segments; nothing is sent between them. */
 static void test_pieces(void)
 {
@@ -407,8 +434,12 @@ static void test_empty(void)
 	recv_on(&a, &rcv[0], 0, 0);
 	EXPECT(exs_engine_next_rcv_done(&a) == &rcv[0] && !rcv[0].err);
 	send_on(&a, &snd[0], 0);
-	EXPECT(!exs_engine_cancel_snd(&a, &snd[0]));
 	EXPECT(exs_engine_next_snd_done(&a) == &snd[0] && !snd[0].err);
+	EXPECT(!exs_engine_cancel_snd(&a, &snd[0]));
+	/* It may be cancelled as long as its owner does not know that it has ended. */
+	send_on(&a, &snd[1], 0);
+	EXPECT(exs_engine_cancel_snd(&a, &snd[1]));
+	EXPECT(exs_engine_next_snd_done(&a) == &snd[1] && snd[1].err == -ECANCELED);
 }
 
 /* SO_RCVLOWAT: as many as requested. */
@@ -499,13 +530,34 @@ static void many_end(enum many how, int err)
 		exs_engine_fail(&b, -EIO);
 	do {
 		if (how == OF_CANCEL)
-			exs_engine_cancel_rcvs(&b, EXS_SETTLE_MAX);
+			exs_engine_cancel_rcvs(&b, EXS_SETTLE_MAX, false);
 		for (batch = 0; (ended = exs_engine_next_rcv_done(&b)); batch++, n++)
 			EXPECT(ended == &r[n + (how == OF_CANCEL ? 4 : 0)] && ended->err == err);
 		most = batch > most ? batch : most;
 	} while (exs_engine_settle(&b) || (how == OF_CANCEL && batch));
 	EXPECT(n == (how == OF_CANCEL ? MANY - 4 : MANY));
 	EXPECT(most <= EXS_SETTLE_MAX && (how != OF_CANCEL || b.cancels == 4));
+}
+
+/* Those that the peer may fill come first. */
+static void test_cancel_in_order(void)
+{
+	int i;
+
+	start();
+	for (i = 0; i < 5; i++)
+		recv_on(&b, &rcv[i], 10, i < 2 ? EXS_RCV_DIRECT : 0);
+	while (passes(&b, &a, EXS_MSG_ADVERT))
+		;
+	EXPECT(!exs_engine_cancel_rcvs(&b, EXS_SETTLE_MAX, true) && b.cancels == 2);
+	EXPECT(!exs_engine_cancel_rcvs(&b, EXS_SETTLE_MAX, true) && b.cancels == 2);
+	EXPECT(!exs_engine_settle(&b));
+	EXPECT(next(&b) && tx.msg.type == EXS_MSG_REVOKE && !hand(&a));
+	EXPECT(passes(&a, &b, EXS_MSG_ANSWER) && !b.cancels);
+	EXPECT(exs_engine_cancel_rcvs(&b, 2, true));
+	EXPECT(!exs_engine_cancel_rcvs(&b, 2, true));
+	for (i = 0; i < 5; i++)
+		EXPECT(exs_engine_next_rcv_done(&b) == &rcv[i] && rcv[i].err == -ECANCELED);
 }
 
 static void test_many_end(void)
@@ -543,8 +595,7 @@ static void start_eagerly(u32 space)
 	config.ours.features = EXS_WIRE_F_STREAM_EAGER;
 	config.ours.eager_space = space;
 	config.peer = config.ours;
-	exs_engine_init(&a, &config);
-	exs_engine_init(&b, &config);
+	begin(&config);
 }
 
 /*
@@ -675,6 +726,8 @@ int main(void)
 		{ "direct", test_direct },
 		{ "the last send", test_last },
 		{ "WAITALL in windows", test_waitall_windows },
+		{ "cancelled in order", test_cancel_in_order },
+		{ "receives for nothing", test_nothing_in_turn },
 		{ "a transfer in pieces", test_pieces },
 		{ "pieces of a send's own size", test_own_pieces },
 		{ "to the ring and back", test_switch_and_back },

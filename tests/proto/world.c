@@ -589,6 +589,8 @@ static int arrive(struct side *o, const struct item *it)
 		through_the_wire();
 	if (it->type == EXS_MSG_EAGER && !scenario.seqpacket)
 		land_eagerly(o, it);
+	if (exs_engine_wants_theirs(&o->e, &msg))
+		o->e.theirs = &o->theirs;
 	err = exs_engine_rx_msg(&o->e, &msg, &rcv);
 	if (!err && it->type == EXS_MSG_EAGER)
 		take_eager(o, it, rcv);

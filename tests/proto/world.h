@@ -108,6 +108,7 @@ struct recv_op {
 
 struct side {
 	struct exs_engine e;
+	struct exs_theirs theirs;
 	struct send_op send[OPS_MAX];
 	struct recv_op recv[OPS_MAX];
 	u32 nsends, nrecvs;	/* submitted                                */

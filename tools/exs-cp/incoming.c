@@ -124,6 +124,8 @@ static bool reap(struct incoming *in)
 	exs_event_t ev[BATCH];
 	int i, n;
 
+	if (interrupted)
+		return false;
 	n = exs_qdequeue(in->r->buffers.queue, ev, BATCH, tv.tv_sec ? &tv : NULL);
 	if (!n)
 		return lost(in, ETIMEDOUT);

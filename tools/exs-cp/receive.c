@@ -78,7 +78,8 @@ static bool offer_part(struct receiver *r, struct output *out, uint64_t size,
 		reply.offset = htole64(out->pos);
 		digest_get(r->digest, reply.digest);
 	}
-	return put_reply(r, &reply);
+	/* The digest is incomplete then, and the part stays. */
+	return !interrupted && put_reply(r, &reply);
 }
 
 /* The sender starts at the end of the offered part, or at the beginning. */
@@ -199,7 +200,7 @@ static bool receive_all(struct receiver *r)
 	bool ok = true, refused;
 	struct wire_file f;
 
-	while (!r->ended && get_file(r, &f)) {
+	while (!interrupted && !r->ended && get_file(r, &f)) {
 		if (le32toh(f.type) == WIRE_END)
 			return ok;
 		refused = false;
@@ -207,7 +208,7 @@ static bool receive_all(struct receiver *r)
 			return false;
 		ok = ok && !refused;
 	}
-	return r->ended && ok;
+	return r->ended && ok && !interrupted;
 }
 
 static bool serve(const struct options *o, int fd)

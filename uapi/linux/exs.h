@@ -216,7 +216,7 @@ struct exs_ring_head {
 /**
  * struct exs_ring - the first page at EXS_MMAP_RING
  * @tail: entries posted so far
- * @epoch: changes when a descriptor of the queue was closed
+ * @epoch: changes when a descriptor of the queue was closed; never 0
  * @id: of this queue, never reused
  * @mask: capacity - 1
  * @entry_size: bytes from one entry to the next: sizeof(struct exs_cqe) or more
@@ -396,8 +396,10 @@ struct exs_ioc_submit {
  * @size: of this structure
  * @count: number of entries to wait for: 1 to the capacity
  * @timeout_ns: < 0: for ever, 0: do not wait
+ * @epoch: struct exs_ring.epoch when the ring was looked at, 0: now
  *
- * 0: this number of entries is there; ETIME: the time is up, there may be fewer. When a
+ * 0: this number of entries is there, or the epoch is another one: the descriptor may be
+ * closed, or another queue's by now. ETIME: the time is up, there may be fewer. When a
  * signal interrupts the call, timeout_ns (>= 0) becomes the remaining time; the call is
  * restarted (SA_RESTART) or fails with EINTR.
  */
@@ -405,6 +407,7 @@ struct exs_ioc_wait {
 	__u32 size;
 	__u32 count;
 	__s64 timeout_ns;
+	__aligned_u64 epoch;
 };
 
 #define EXS_WAIT_SIZE_VER0	16

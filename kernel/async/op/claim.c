@@ -64,13 +64,18 @@ static bool exs_token_is_offer(const struct exs_op *op)
 }
 
 /*
- * An offer holds a file, so it must end with its address space, and counts at the link. Other
- * tokens hold no file, and stay.
+ * An offer holds a file, so it must end with its address space, and counts at the link, and for
+ * the user. Other tokens hold no file, and stay; their connections count.
  */
 static void exs_token_link(struct exs_op *op, int n)
 {
-	if (exs_token_is_offer(op))
-		op->link->inflight += n;
+	struct exs_queue *q = op->queue;
+
+	if (!exs_token_is_offer(op))
+		return;
+	op->link->inflight += n;
+	q->offers += n;
+	exs_queue_uncharge_op(q);
 }
 
 bool exs_token_is_late(const struct exs_op *op)
@@ -401,7 +406,6 @@ static int exs_token_readmit(struct exs_queue *q, struct exs_op *op,
 		err = -ENOENT;
 	else if (op->conn.token_state == EXS_TOKEN_UNREAD)
 		err = -EBUSY;
-	err = err ?: exs_queue_charge_op(q);
 	if (!err) {
 		exs_token_leave(op);
 		atomic_andnot(EXS_OP_ISSUED, &op->state);

@@ -17,6 +17,12 @@
  * works run in reverse order, so the task's files would be put first. Therefore closing a
  * queue's descriptor, which comes before all of these, does the work as well.
  *
+ * A polled file may hold the address space itself, as a vhost descriptor does, and the address
+ * space has the queue's ring mapped, which holds the queue: its end would never be reported. So
+ * polls end also when a task that has left its address space closes a descriptor of the queue, if
+ * they were submitted with the task's descriptors. (A program that closes all of them before that
+ * has to cancel its polls itself.)
+ *
  * A link holds the notifier, which holds mm_count. The queue owns the link,
  * which stays as long as the queue, or until another address space joins and
  * the link is found to be over.
@@ -160,11 +166,26 @@ static void exs_mm_end_work(struct work_struct *work)
 	exs_mm_end(container_of(work, struct exs_mm, work));
 }
 
-/* Whether the task has left the address space that ends, and soon runs its works. */
+/* Whether the task has left, or leaves, its address space, and soon runs its works. */
 static bool exs_mm_left(void)
 {
 	return !(current->flags & PF_KTHREAD) &&
 	       (current->flags & PF_EXITING || current->in_execve);
+}
+
+static bool exs_mm_match_poll(const struct exs_op *op, const void *files)
+{
+	return op->opcode == EXS_OP_POLL && op->poll.files == files;
+}
+
+void exs_mm_end_polls(struct exs_queue *q, const void *files)
+{
+	LIST_HEAD(ops);
+
+	if (!exs_mm_left())
+		return;
+	exs_queue_collect(q, NULL, exs_mm_match_poll, files, &ops);
+	exs_ops_cancel(&ops);
 }
 
 /* Under the notifiers' SRCU: no more than this. Called once. */

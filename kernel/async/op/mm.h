@@ -46,6 +46,12 @@ int exs_mm_errno(int err);
  */
 void exs_mm_end_all(struct exs_queue *q);
 
+/*
+ * A descriptor of @q is closed, out of @files. If that is the end of the task's program, polls of
+ * these descriptors end. Sleeps.
+ */
+void exs_mm_end_polls(struct exs_queue *q, const void *files);
+
 /* Its end was reported: exs_mm_end_all(), or a work, ends its operations. Any context. */
 bool exs_mm_is_over(const struct exs_mm_link *link);
 

@@ -161,6 +161,7 @@ struct exs_poll_fd;
  * @lock: the wait begins before @work looks; guards all below
  * @fds: the polled descriptors, until it has ended
  * @nfds: how many
+ * @files: whose descriptors they are: a name, of a struct files_struct
  * @waits: struct exs_poll_wait
  * @err: why it cannot wait, or 0
  * @over: it has ended
@@ -172,6 +173,7 @@ struct exs_op_poll {
 	struct mutex lock;		/* see above */
 	struct exs_poll_fd *fds;
 	u32 nfds;
+	const void *files;
 	struct list_head waits;
 	int err;
 	bool over;

@@ -274,6 +274,7 @@ int exs_poll_prep(struct exs_op *op, const struct exs_sqe *sqe)
 	    sqe->len > EXS_POLL_MAX)
 		return -EINVAL;
 	p->nfds = sqe->len;
+	p->files = current->files;
 	err = exs_poll_charge(op);
 	if (err)
 		return err;

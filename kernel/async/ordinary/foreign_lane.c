@@ -14,7 +14,7 @@
  *        |_________________________________| accept that is through with its offer,
  *                                            a file that was read
  *
- * An owner that finds it empty, with no offers, frees it. The entry in the wait
+ * An owner that finds it empty, with no offers, drops the file and frees it. The entry in the wait
  * queue is added before the last try before the lane is left idle: an event after
  * that try wakes.
  *
@@ -63,18 +63,17 @@ struct exs_lane_bucket {
  * @news: one of these was taken or returned, or exs_lane_news() called, since the
  *	owner last left; bucket lock
  * @current_op: the first of @ops, while its owner tries it; bucket lock
- * @taken: operations that were taken back with others behind them, and whose events are on
- *	their way; those others wait for that; bucket lock
+ * @leaving: operations that have left @ops, and whose events are on their way; those behind
+ *	them wait for that, and so do new ones; bucket lock
  * @idle: it has no owner; bucket lock
- * @ending: the event of the last of @ops is on its way; bucket lock
  * @going: it drops its file, then leaves the table; bucket lock
  * @armed: @wait is in the socket's wait queue; the owner's
  * @backoff: jiffies of the timer, 0: none; written by the owner
  * @wait: entry in the socket's wait queue
- * @user: takes turns as this user, that of the first operation's queue; a reference
- * @turn: for one run as the owner, or for dropping the file
+ * @user: that of the first operation's queue: charged with an operation as long as the lane is
+ *	in the table, and takes turns; a reference
+ * @turn: for one run as the owner
  * @work: becomes the owner
- * @put_work: drops the file
  */
 struct exs_lane {
 	struct hlist_node node;
@@ -86,9 +85,8 @@ struct exs_lane {
 	unsigned int offered;
 	bool news;
 	struct exs_op *current_op;
-	unsigned int taken;
+	unsigned int leaving;
 	bool idle;
-	bool ending;
 	bool going;
 	bool armed;
 	unsigned int backoff;
@@ -96,12 +94,10 @@ struct exs_lane {
 	struct exs_user *user;
 	struct exs_turn turn;
 	struct delayed_work work;
-	struct work_struct put_work;
 };
 
 static struct exs_lane_bucket exs_lane_buckets[1 << EXS_LANE_BITS];
 static struct workqueue_struct *exs_lane_wq;
-static struct workqueue_struct *exs_lane_put_wq;
 
 static struct exs_lane_bucket *exs_lane_bucket(const struct sock *sk)
 {
@@ -143,10 +139,10 @@ static bool exs_lane_unused(const struct exs_lane *lane)
 	return list_empty(&lane->ops) && !lane->offered;
 }
 
-/* And no thread that took an operation back comes back to it: exs_lane_end_taken(). */
+/* And no thread comes back to it: exs_lane_left(). */
 static bool exs_lane_empty(const struct exs_lane *lane)
 {
-	return exs_lane_unused(lane) && !lane->taken;
+	return exs_lane_unused(lane) && !lane->leaving;
 }
 
 /*
@@ -159,7 +155,8 @@ static struct exs_op *exs_lane_next(struct exs_lane *lane, bool *going)
 	struct exs_op *op;
 
 	spin_lock(&b->lock);
-	op = lane->taken ? NULL : list_first_entry_or_null(&lane->ops, struct exs_op, foreign.node);
+	op = lane->leaving ? NULL :
+			     list_first_entry_or_null(&lane->ops, struct exs_op, foreign.node);
 	lane->current_op = op;
 	lane->going = *going = exs_lane_empty(lane);
 	lane->idle = !op && !lane->going;
@@ -167,26 +164,15 @@ static struct exs_op *exs_lane_next(struct exs_lane *lane, bool *going)
 	return op;
 }
 
-/* The owner's: the current operation has ended. */
-static void exs_lane_drop(struct exs_lane *lane, struct exs_op *op)
+/* The owner's: the current operation is over. @event: and its event is on its way. */
+static void exs_lane_drop(struct exs_lane *lane, struct exs_op *op, bool event)
 {
 	struct exs_lane_bucket *b = exs_lane_bucket_of(lane);
 
 	spin_lock(&b->lock);
 	list_del_init(&op->foreign.node);
 	lane->current_op = NULL;
-	lane->ending = list_empty(&lane->ops);
-	spin_unlock(&b->lock);
-}
-
-/* The owner's: and its event is there. */
-static void exs_lane_ended(struct exs_lane *lane)
-{
-	struct exs_lane_bucket *b = exs_lane_bucket_of(lane);
-
-	spin_lock(&b->lock);
-	lane->ending = false;
-	lane->going = exs_lane_empty(lane);
+	lane->leaving += event;
 	spin_unlock(&b->lock);
 }
 
@@ -219,22 +205,38 @@ static void exs_lane_tell(struct sock *sk)
 	wake_up_var(sk);
 }
 
-static void exs_lane_end(struct exs_op *op, long res)
+/*
+ * The event of an operation that had left is there. Those behind it are tried: the socket does
+ * not wake them as long as the first waits for something else, as a file, or room that a
+ * shutdown does not need. If there are none, a thread that has the event finds that nothing
+ * waits: its next operation gets a new lane, so it must not find this one.
+ */
+static void exs_lane_left(struct exs_lane *lane)
 {
-	struct sock *sk = op->sk;
+	struct exs_lane_bucket *b = exs_lane_bucket_of(lane);
+
+	spin_lock(&b->lock);
+	lane->leaving--;
+	lane->going = exs_lane_empty(lane);
+	if (lane->idle)
+		mod_delayed_work(exs_lane_wq, &lane->work, 0);
+	spin_unlock(&b->lock);
+}
+
+/* It has left @lane, which stays until then. */
+static void exs_lane_end(struct exs_lane *lane, struct exs_op *op, long res)
+{
+	struct sock *sk = op->sk;	/* only a name later */
 
 	exs_lane_post(op, res);
+	exs_lane_left(lane);
 	exs_lane_tell(sk);
 }
 
 static void exs_lane_finish(struct exs_lane *lane, struct exs_op *op, long res)
 {
-	struct sock *sk = op->sk;
-
-	exs_lane_drop(lane, op);
-	exs_lane_post(op, res);
-	exs_lane_ended(lane);
-	exs_lane_tell(sk);
+	exs_lane_drop(lane, op, true);
+	exs_lane_end(lane, op, res);
 }
 
 /*
@@ -327,7 +329,8 @@ static bool exs_lane_step(struct exs_lane *lane, struct exs_op *op)
 
 static void exs_lane_free(struct exs_lane *lane)
 {
-	exs_user_put(lane->user);
+	if (lane->user)
+		exs_limit_uncharge(EXS_LIMIT_OPS, 1, lane->user);
 	exs_live(lane->xn, lanes, -1);
 	exs_net_put(lane->xn);
 	kfree(lane);
@@ -341,38 +344,27 @@ static void exs_lane_undo(struct exs_lane *lane)
 	exs_lane_free(lane);
 }
 
-static void exs_lane_put(struct exs_lane *lane)
-{
-	struct sock *sk = lane->sock->sk;	/* by now only a name */
-	struct exs_lane_bucket *b = exs_lane_bucket(sk);
-
-	__fput_sync(lane->file);
-	spin_lock(&b->lock);
-	hlist_del(&lane->node);
-	spin_unlock(&b->lock);
-	exs_lane_tell(sk);
-	exs_lane_free(lane);
-}
-
 /*
- * This may be the last reference of the file, whose socket may then linger. So it
- * is not dropped where others wait for a worker, nor where all kernel threads put
- * their files.
+ * The program has closed its descriptors while an operation was under way, so no close(2) of its
+ * own can linger, and neither must the worker. A time of 0 does not wait: it is for a reset.
  */
-static void exs_lane_put_work(struct work_struct *work)
+static void exs_lane_no_linger(struct exs_lane *lane)
 {
-	struct exs_lane *lane = container_of(work, struct exs_lane, put_work);
-	struct exs_user *user = lane->user;
+	struct sock *sk = sock_from_file(lane->file)->sk;
 
-	if (exs_turn_take(user, &lane->turn) <= 0)
-		return;
-	exs_lane_put(lane);
-	exs_turn_pass(user, EXS_POOL_PUT);
+	lock_sock(sk);
+	if (sk->sk_lingertime)
+		sock_reset_flag(sk, SOCK_LINGER);
+	release_sock(sk);
 }
 
-static void exs_lane_put_again(struct exs_turn *turn)
+/* If the file has no other reference, nobody can get one any more. */
+static void exs_lane_put_file(struct exs_lane *lane)
 {
-	queue_work(exs_lane_put_wq, &container_of(turn, struct exs_lane, turn)->put_work);
+	if (exs_fput_unless_last(lane->file))
+		return;
+	exs_lane_no_linger(lane);
+	__fput_sync(lane->file);
 }
 
 /*
@@ -382,11 +374,18 @@ static void exs_lane_put_again(struct exs_turn *turn)
  */
 static void exs_lane_go(struct exs_lane *lane)
 {
+	struct sock *sk = lane->sock->sk;	/* only a name later */
+	struct exs_lane_bucket *b = exs_lane_bucket(sk);
+
 	if (lane->armed)
 		remove_wait_queue(&lane->sock->wq.wait, &lane->wait);
 	cancel_delayed_work(&lane->work);
-	exs_turn_init(&lane->turn, EXS_POOL_PUT, exs_lane_put_again);
-	queue_work(exs_lane_put_wq, &lane->put_work);
+	exs_lane_put_file(lane);
+	spin_lock(&b->lock);
+	hlist_del(&lane->node);
+	spin_unlock(&b->lock);
+	exs_lane_tell(sk);
+	exs_lane_free(lane);
 }
 
 /* The owner has tried often enough: the work goes on when it has its next turn. */
@@ -449,12 +448,10 @@ static struct exs_lane *exs_lane_new(struct exs_op *op, struct socket *sock,
 	lane->file = get_file(sock->file);
 	lane->sock = sock;
 	lane->dir = dir;
-	lane->user = exs_user_get(op->queue->user);
 	INIT_LIST_HEAD(&lane->ops);
 	init_waitqueue_func_entry(&lane->wait, exs_lane_wake);
 	exs_turn_init(&lane->turn, EXS_POOL_LANE, exs_lane_again);
 	INIT_DELAYED_WORK(&lane->work, exs_lane_work);
-	INIT_WORK(&lane->put_work, exs_lane_put_work);
 	exs_live(lane->xn, lanes, 1);
 	return lane;
 }
@@ -480,10 +477,27 @@ static void exs_lane_add(struct exs_lane *lane, struct exs_op *op)
 	list_add_tail(&op->foreign.node, &lane->ops);
 }
 
+/* A lane holds a file, even when the program is gone: so it is charged like an operation. */
+static struct exs_lane *exs_lane_insert(struct exs_lane_bucket *b, struct exs_lane *lane,
+					struct exs_op *op)
+{
+	struct exs_user *user = op->queue->user;
+	int err = exs_limit_charge_user(lane->xn, EXS_LIMIT_OPS, 1, user);
+
+	lockdep_assert_held(&b->lock);
+	if (err)
+		return ERR_PTR(err);
+	lane->user = user;
+	lane->current_op = op;
+	hlist_add_head(&lane->node, &b->lanes);
+	exs_lane_add(lane, op);
+	return lane;
+}
+
 /*
  * Only after the last event of a lane is posted: otherwise the next operation might
  * have its own sooner. Also, a thread that has that event finds that nothing waits.
- * Return: the lane, the caller's if it is @new; NULL: not yet.
+ * Return: the lane, the caller's if it is @new; NULL: not yet; or ERR_PTR.
  */
 static struct exs_lane *exs_lane_join(struct exs_lane *new, struct exs_op *op)
 {
@@ -492,12 +506,9 @@ static struct exs_lane *exs_lane_join(struct exs_lane *new, struct exs_op *op)
 
 	spin_lock(&b->lock);
 	lane = exs_lane_find(b, new->file, new->dir);
-	if (!lane) {
-		lane = new;
-		lane->current_op = op;
-		hlist_add_head(&lane->node, &b->lanes);
-	}
-	if (lane->ending)
+	if (!lane)
+		lane = exs_lane_insert(b, new, op);
+	else if (lane->leaving && list_empty(&lane->ops))
 		lane = NULL;
 	else
 		exs_lane_add(lane, op);
@@ -539,71 +550,40 @@ long exs_lane_issue(struct exs_op *op, struct socket *sock, enum exs_lane_dir di
 	err = wait_var_event_killable(op->sk, (joined = exs_lane_join(lane, op)));
 	if (err || joined != lane) {
 		exs_lane_undo(lane);
-		return err ? -ECANCELED : -EIOCBQUEUED;
+		return err ? -ECANCELED : PTR_ERR_OR_ZERO(joined) ?: -EIOCBQUEUED;
 	}
 	res = exs_foreign_try(op, sock);
 	if (res >= 0)
 		exs_lane_finish(lane, op, res);
 	else if (res != -EAGAIN && res != -EIOCBQUEUED)
-		exs_lane_drop(lane, op);
+		exs_lane_drop(lane, op, false);
 	exs_lane_hand_over(lane);
 	return res >= 0 || res == -EAGAIN ? -EIOCBQUEUED : res;
 }
 
 /*
- * Operations behind it are not tried before its event is there, which comes first. Then they
- * are: the socket does not wake them as long as the first waits for something else, as a file,
- * or room that a shutdown does not need. @behind: their lane, or NULL.
- *
- * Return: whether the caller must end the operation, by exs_lane_end_taken(). Otherwise the
- * thread that is trying it ends it. If no thread is, it has ended, and its lane may be
- * gone.
+ * Return: its lane: the caller must end the operation, by exs_lane_end(). NULL: the thread that
+ * is trying it ends it. If no thread is, it has ended, and its lane may be gone.
  */
-static bool exs_lane_take_back(struct exs_op *op, bool discard, struct exs_lane **behind)
+static struct exs_lane *exs_lane_take_back(struct exs_op *op, bool discard)
 {
 	struct exs_lane_bucket *b = exs_lane_bucket(op->sk);
-	struct exs_lane *lane;
-	bool ours = false;
+	struct exs_lane *lane = NULL;
 
-	*behind = NULL;
 	spin_lock(&b->lock);
 	if (!list_empty(&op->foreign.node)) {
-		lane = op->foreign.lane;
 		op->foreign.discard |= discard;
-		ours = lane->current_op != op;
-		if (ours)
-			list_del_init(&op->foreign.node);
-		else
+		lane = op->foreign.lane;
+		if (lane->current_op == op) {
 			WRITE_ONCE(op->foreign.cancelled, true);
-		if (ours && !list_empty(&lane->ops)) {
-			lane->taken++;
-			*behind = lane;
+			lane = NULL;
+		} else {
+			list_del_init(&op->foreign.node);
+			lane->leaving++;
 		}
-		if (lane->idle && list_empty(&lane->ops))
-			mod_delayed_work(exs_lane_wq, &lane->work, 0);
-		/* A thread that has the event finds that nothing waits. */
-		if (lane->idle && exs_lane_empty(lane))
-			lane->going = true;
 	}
 	spin_unlock(&b->lock);
-	return ours;
-}
-
-/* @behind has operations that waited for this one's event. */
-static void exs_lane_end_taken(struct exs_op *op, long res, struct exs_lane *behind)
-{
-	struct exs_lane_bucket *b = exs_lane_bucket(op->sk);
-
-	exs_lane_end(op, res);
-	if (!behind)
-		return;
-	spin_lock(&b->lock);
-	behind->taken--;
-	if (behind->idle) {
-		behind->going = exs_lane_empty(behind);
-		mod_delayed_work(exs_lane_wq, &behind->work, 0);
-	}
-	spin_unlock(&b->lock);
+	return lane;
 }
 
 long exs_lane_offer(struct exs_op *op, unsigned int waiting)
@@ -652,10 +632,10 @@ void exs_lane_news(struct exs_op *op)
 
 void exs_lane_cancel(struct exs_op *op)
 {
-	struct exs_lane *behind;
+	struct exs_lane *lane = exs_lane_take_back(op, false);
 
-	if (exs_lane_take_back(op, false, &behind))
-		exs_lane_end_taken(op, exs_lane_cancelled(op), behind);
+	if (lane)
+		exs_lane_end(lane, op, exs_lane_cancelled(op));
 }
 
 static bool exs_lane_is_cancelled(const struct exs_op *op)
@@ -724,11 +704,12 @@ void exs_lane_wait_gone(const struct exs_op *op, const struct file *file)
 
 bool exs_lane_withdraw(struct exs_op *op)
 {
-	struct exs_lane *behind;
+	struct exs_lane *lane;
 
 	atomic_or(EXS_OP_CANCEL, &op->state);
-	if (exs_lane_take_back(op, true, &behind))
-		exs_lane_end_taken(op, -ECANCELED, behind);
+	lane = exs_lane_take_back(op, true);
+	if (lane)
+		exs_lane_end(lane, op, -ECANCELED);
 	else
 		exs_lane_wait_over(op);
 	return op->foreign.discard;
@@ -742,17 +723,10 @@ int exs_lanes_init(void)
 	for (i = 0; i < ARRAY_SIZE(exs_lane_buckets); i++)
 		spin_lock_init(&exs_lane_buckets[i].lock);
 	exs_lane_wq = alloc_workqueue("exs_lane", WQ_UNBOUND, WQ_MAX_ACTIVE);
-	exs_lane_put_wq = alloc_workqueue("exs_lane_put", WQ_UNBOUND, WQ_MAX_ACTIVE);
-	if (exs_lane_wq && exs_lane_put_wq)
-		return 0;
-	exs_lanes_exit();
-	return -ENOMEM;
+	return exs_lane_wq ? 0 : -ENOMEM;
 }
 
 void exs_lanes_exit(void)
 {
-	if (exs_lane_wq)
-		destroy_workqueue(exs_lane_wq);
-	if (exs_lane_put_wq)
-		destroy_workqueue(exs_lane_put_wq);
+	destroy_workqueue(exs_lane_wq);
 }

@@ -22,23 +22,23 @@
 /**
  * struct exs_busy - a wait
  * @q: where
- * @need: until so many events are there
+ * @wait: until that is over
  * @until: or it is so late
  */
 struct exs_busy {
 	struct exs_queue *q;
-	u32 need;
+	const struct exs_ioc_wait *wait;
 	ktime_t until;
 };
 
 static bool exs_busy_over(const struct exs_busy *b)
 {
-	bool enough;
+	bool over;
 
 	spin_lock(&b->q->lock);
-	enough = exs_queue_unread(b->q) >= b->need;
+	over = exs_queue_wait_over(b->q, b->wait);
 	spin_unlock(&b->q->lock);
-	return enough || signal_pending(current) ||
+	return over || signal_pending(current) ||
 	       ktime_after(ktime_get(), b->until);
 }
 
@@ -63,23 +63,23 @@ static bool exs_busy_slice(struct exs_busy *b)
 	return any;
 }
 
-static void exs_busy_run(struct exs_queue *q, u32 need, ktime_t until)
+static void exs_busy_run(struct exs_queue *q, const struct exs_ioc_wait *w, ktime_t until)
 {
-	struct exs_busy b = { .q = q, .need = need, .until = until };
+	struct exs_busy b = { .q = q, .wait = w, .until = until };
 
 	while (!exs_busy_over(&b) && exs_busy_slice(&b))
 		;
 }
 
-ktime_t exs_busy_wait(struct exs_queue *q, u32 mode, u32 need, ktime_t until)
+ktime_t exs_busy_wait(struct exs_queue *q, u32 mode, const struct exs_ioc_wait *w, ktime_t until)
 {
 	u32 ns = READ_ONCE(q->busy_ns);
 	ktime_t start = ktime_get();
 
 	if (mode == EXS_QWAIT_BUSY) {
-		exs_busy_run(q, need, until);
+		exs_busy_run(q, w, until);
 	} else if (ns) {
-		exs_busy_run(q, need, min(until, ktime_add_ns(start, ns)));
+		exs_busy_run(q, w, min(until, ktime_add_ns(start, ns)));
 		if (ktime_after(ktime_get(), ktime_add_ns(start, ns)))
 			exs_count(q->xn, busy_given_up, 1);
 	}

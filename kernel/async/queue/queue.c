@@ -108,6 +108,7 @@ static void exs_queue_init_ring(struct exs_queue *q)
 
 	q->id = atomic64_inc_return(&exs_queue_last_id);
 	ring->id = q->id;
+	ring->epoch = 1;
 	ring->mask = q->slots.capacity - 1;
 	ring->entry_size = sizeof(struct exs_cqe);
 }
@@ -178,12 +179,18 @@ static bool exs_queue_take_slots(struct exs_queue *q, const struct exs_op *op)
 	return false;
 }
 
-int exs_queue_charge_op(struct exs_queue *q)
+static u32 exs_queue_chargeable(const struct exs_queue *q)
+{
+	lockdep_assert_held(&q->lock);
+	return q->inflight + q->offers;
+}
+
+/* The user may have one more operation: 0 or -ENOBUFS. */
+static int exs_queue_charge_op(struct exs_queue *q)
 {
 	int err;
 
-	lockdep_assert_held(&q->lock);
-	if (q->inflight < q->charged)
+	if (exs_queue_chargeable(q) < q->charged)
 		return 0;
 	err = exs_limit_charge_user(q->xn, EXS_LIMIT_OPS, EXS_OPS_CHARGE, q->user);
 	if (!err)
@@ -191,10 +198,10 @@ int exs_queue_charge_op(struct exs_queue *q)
 	return err;
 }
 
-static void exs_queue_uncharge_op(struct exs_queue *q)
+/* Not at once: what is no operation any more may be an offer next, and the other way round. */
+void exs_queue_uncharge_op(struct exs_queue *q)
 {
-	lockdep_assert_held(&q->lock);
-	if (q->charged < q->inflight + 2 * EXS_OPS_CHARGE)
+	if (q->charged < exs_queue_chargeable(q) + 2 * EXS_OPS_CHARGE)
 		return;
 	q->charged -= EXS_OPS_CHARGE;
 	exs_limit_uncharge(EXS_LIMIT_OPS, EXS_OPS_CHARGE, q->user);
@@ -371,6 +378,7 @@ static int exs_queue_flush(struct file *file, fl_owner_t id)
 	exs_queue_wake(q, true);
 	spin_unlock(&q->lock);
 	exs_mm_end_all(q);
+	exs_mm_end_polls(q, id);
 	return 0;
 }
 

@@ -65,7 +65,8 @@ struct sock;
  * @look: looks for consumed entries of @timeouts; a reference while queued
  * @look_delay: jiffies until it runs
  * @inflight: how many are in @ops
- * @charged: for so many
+ * @offers: tokens that are offers: each holds a file, so it counts like an operation
+ * @charged: for so many of both
  * @links: address spaces that submitted operations
  * @wait_mode: EXS_QWAIT_*; without @lock
  * @busy_ns: adaptive: how long to poll before going to sleep; without @lock
@@ -108,6 +109,7 @@ struct exs_queue {
 	struct delayed_work look;
 	unsigned long look_delay;
 	u32 inflight;
+	u32 offers;
 	u32 charged;
 	struct list_head links;
 
@@ -190,10 +192,10 @@ int exs_queue_reserve(struct exs_queue *q, struct exs_op *op);
 /* Take that back: @op did not start, or is to end without a trace. */
 void exs_queue_unreserve(struct exs_queue *q, struct exs_op *op);
 
-/* The user may have one more operation: 0 or -ENOBUFS. q->lock held. */
-int exs_queue_charge_op(struct exs_queue *q);
+/* There are fewer operations, or offers. q->lock held. */
+void exs_queue_uncharge_op(struct exs_queue *q);
 
-/* A token that was read is an operation again, and keeps its slot. Charged, q->lock held. */
+/* An offer that was read is an operation again; its slot and charge stay. q->lock held. */
 void exs_queue_readmit(struct exs_queue *q, struct exs_op *op, struct exs_mm_link *link);
 
 /**
@@ -281,8 +283,11 @@ struct exs_op *exs_queue_find_last(struct exs_queue *q, const struct sock *sk,
 /* EXS_IOC_WAIT */
 int exs_queue_wait(struct exs_queue *q, void __user *arg);
 
-/* Wake a sleeper, or all, that there are enough events for. q->lock held. */
+/* Wake a sleeper that there are enough events for, or all sleepers. q->lock held. */
 void exs_queue_wake(struct exs_queue *q, bool all);
+
+/* Whether there are enough events, or a descriptor was closed. q->lock held. */
+bool exs_queue_wait_over(struct exs_queue *q, const struct exs_ioc_wait *w);
 
 /* There is an event more. q->lock held. */
 void exs_queue_notify_locked(struct exs_queue *q);
@@ -329,7 +334,7 @@ int exs_queue_set_wait(struct exs_queue *q, s64 mode);
  * exs_busy_wait() - poll
  * @q: the queue
  * @mode: how it wants that: EXS_QWAIT_BUSY or EXS_QWAIT_ADAPTIVE
- * @need: until this number of events are there
+ * @w: until exs_queue_wait_over() says so
  * @until: or until this time; KTIME_MAX: for ever
  *
  * It also ends with a signal, without connections to poll, or, if adaptive, after a time that
@@ -337,7 +342,7 @@ int exs_queue_set_wait(struct exs_queue *q, s64 mode);
  *
  * Context: process, no lock held. Return: when it began, for exs_busy_learn().
  */
-ktime_t exs_busy_wait(struct exs_queue *q, u32 mode, u32 need, ktime_t until);
+ktime_t exs_busy_wait(struct exs_queue *q, u32 mode, const struct exs_ioc_wait *w, ktime_t until);
 
 /* Adaptive: the wait that began at @start is over. */
 void exs_busy_learn(struct exs_queue *q, ktime_t start);

@@ -21,9 +21,11 @@
  * A posted event wakes one thread at most: the oldest that now has enough. The
  * kernel does not see which thread consumes an event. So a thread that was
  * woken in vain, or that goes to sleep or leaves while events are there, passes
- * the wake-up on to the next that has enough. A thread that dies on its way
- * back to the ring is covered when its process closes the queue: flush wakes
- * all that have enough.
+ * the wake-up on to the next that has enough.
+ *
+ * When a descriptor of the queue is closed, all wake up and return. A thread that dies on its
+ * way back to the ring is covered by that. And it may have been their own descriptor, which
+ * they would keep open.
  *
  * While it waits, the thread handles the events of the connections that it attends
  * to (attend.c), unless they are repeatedly for other queues' operations.
@@ -51,7 +53,7 @@ void exs_queue_wake(struct exs_queue *q, bool all)
 		return;
 	unread = exs_queue_unread(q);
 	list_for_each_entry_safe(s, next, &q->sleepers, node) {
-		if (unread < s->need)
+		if (unread < s->need && !all)
 			continue;
 		list_del_init(&s->node);
 		wake_up_process(s->task);
@@ -92,19 +94,25 @@ static bool exs_sleep(struct exs_queue *q, struct exs_sleeper *s, ktime_t *expir
 	return expired;
 }
 
+bool exs_queue_wait_over(struct exs_queue *q, const struct exs_ioc_wait *w)
+{
+	lockdep_assert_held(&q->lock);
+	return exs_queue_unread(q) >= w->count || exs_queue_ring(q)->epoch != w->epoch;
+}
+
 /* Return: 0, -ETIME, -ERESTARTSYS. */
 exs_hot
-static int exs_queue_sleep(struct exs_queue *q, u32 need, ktime_t *expires,
+static int exs_queue_sleep(struct exs_queue *q, const struct exs_ioc_wait *w, ktime_t *expires,
 			   bool expired)
 {
-	struct exs_sleeper s = { .task = current, .need = need };
+	struct exs_sleeper s = { .task = current, .need = w->count };
 	int err = 0;
 
 	INIT_LIST_HEAD(&s.node);
 	if (!expired)
 		exs_attend_begin(&s.attend, q);
 	spin_lock(&q->lock);
-	while (exs_queue_unread(q) < need) {
+	while (!exs_queue_wait_over(q, w)) {
 		if (expired)
 			err = -ETIME;
 		else if (signal_pending(current))
@@ -123,25 +131,27 @@ static int exs_queue_sleep(struct exs_queue *q, u32 need, ktime_t *expires,
 }
 
 /* @expires: or NULL: for ever. Return: as above. */
-static int exs_queue_wait_for(struct exs_queue *q, u32 need, ktime_t *expires)
+static int exs_queue_wait_for(struct exs_queue *q, const struct exs_ioc_wait *w,
+			      ktime_t *expires)
 {
 	u32 mode = READ_ONCE(q->wait_mode);
 	ktime_t start;
 	int err;
 
 	if (mode == EXS_QWAIT_NOTIFY)
-		return exs_queue_sleep(q, need, expires, false);
-	start = exs_busy_wait(q, mode, need, expires ? *expires : KTIME_MAX);
-	err = exs_queue_sleep(q, need, expires, false);
+		return exs_queue_sleep(q, w, expires, false);
+	start = exs_busy_wait(q, mode, w, expires ? *expires : KTIME_MAX);
+	err = exs_queue_sleep(q, w, expires, false);
 	exs_busy_learn(q, start);
 	return err;
 }
 
 static int exs_queue_wait_until(struct exs_queue *q, struct exs_ioc_wait __user *arg,
-				u32 need, s64 timeout)
+				const struct exs_ioc_wait *w)
 {
-	ktime_t expires = ktime_add_safe(ktime_get(), ns_to_ktime(timeout));
-	int err = exs_queue_wait_for(q, need, &expires);
+	ktime_t expires = ktime_add_safe(ktime_get(), ns_to_ktime(w->timeout_ns));
+	int err = exs_queue_wait_for(q, w, &expires);
+	s64 timeout;
 
 	if (err != -ERESTARTSYS)
 		return err;
@@ -160,11 +170,13 @@ int exs_queue_wait(struct exs_queue *q, void __user *arg)
 	if (!w.count || w.count > q->slots.capacity)
 		return -EINVAL;
 	exs_tokens_sweep(q);
+	if (!w.epoch)
+		w.epoch = READ_ONCE(exs_queue_ring(q)->epoch);
 	if (w.timeout_ns < 0)
-		return exs_queue_wait_for(q, w.count, NULL);
+		return exs_queue_wait_for(q, &w, NULL);
 	if (!w.timeout_ns)
-		return exs_queue_sleep(q, w.count, NULL, true);
-	return exs_queue_wait_until(q, arg, w.count, w.timeout_ns);
+		return exs_queue_sleep(q, &w, NULL, true);
+	return exs_queue_wait_until(q, arg, &w);
 }
 
 /*

@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 #include "calls.h"
 
+#include <pthread.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
 #define CALL "exs_qdelete"
 
 /* Its operations end and nobody hears of it; the socket has the next byte. */
@@ -37,6 +41,52 @@ static void duplicate(void)
 	event_is(copy, EXS_EVT_RECV, 1, 0, 1);
 }
 
+struct waiter {
+	exs_qhandle_t q;
+	volatile pid_t tid;
+	int result, err;
+};
+
+static void *waits(void *arg)
+{
+	struct waiter *w = arg;
+	exs_event_t ev;
+
+	w->tid = gettid();
+	w->result = exs_qdequeue(w->q, &ev, 1, NULL);
+	w->err = errno;
+	return NULL;
+}
+
+/* A thread that waits for events keeps nothing, and waits no longer. */
+static void while_waiting(void)
+{
+	static const int modes[] = { EXS_QWAIT_NOTIFY, EXS_QWAIT_BUSY };
+	struct exs_ioc_attr set = { .size = sizeof(set), .attr = EXS_ATTR_WAIT };
+	struct waiter w = {};
+	pthread_t thread;
+	struct pair p;
+	size_t i;
+	char in;
+
+	pair_open(&p);
+	for (i = 0; i < ARRAY_SIZE(modes); i++) {
+		w = (struct waiter){ .q = queue_new(2) };
+		set.value = modes[i];
+		must(ioctl(w.q, EXS_IOC_SETATTR, &set));
+		start_recv(p.s, &in, 1, 0, w.q, 1, NO_REGION);
+		must_be(-pthread_create(&thread, NULL, waits, &w), 0);
+		wait_until(w.tid && (modes[i] == EXS_QWAIT_BUSY || state_is(w.tid, 'S')));
+		must(exs_qdelete(w.q));
+		must_be(-pthread_join(thread, NULL), 0);
+		must_be(w.result, -1);
+		must_be(w.err, EBADF);
+		wait_until(counter("live_ops") == 0);
+		must_be(send(p.c, "a", 1, 0), 1);
+		must_be(recv(p.s, &in, 1, 0), 1);
+	}
+}
+
 static void wrong(void)
 {
 	exs_qhandle_t q = queue_new(1);
@@ -56,6 +106,7 @@ static void wrong(void)
 const struct e2e_case exs_qdelete_cases[] = {
 	CASE(with_operations, ON_KINDS),
 	CASE(duplicate, ON_KINDS),
+	CASE(while_waiting, ON_KINDS),
 	CASE(wrong, ON_KINDS),
 	{}
 };

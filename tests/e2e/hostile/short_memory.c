@@ -235,12 +235,10 @@ static void polling(void)
 }
 
 /* What arrives waits where it is, and so does what comes behind it. */
-static void waits_for_place(const char *where, int len)
+static void waits_on(struct pair p, const char *where, int len)
 {
-	struct pair p;
 	int i;
 
-	pair_open(&p);
 	fail_once_in(where);
 	for (i = 0; i < 100; i++)
 		send_all(p.s, 1, i * len, len);
@@ -250,6 +248,14 @@ static void waits_for_place(const char *where, int len)
 	must_be(delta("memory_waits"), 1);
 	must_be(delta("resets_nomem"), 0);
 	talk(p.c, p.s);
+}
+
+static void waits_for_place(const char *where, int len)
+{
+	struct pair p;
+
+	pair_open(&p);
+	waits_on(p, where, len);
 }
 
 /* A message that no receive waits for is kept, and so is what comes before there is a ring. */
@@ -275,11 +281,30 @@ static void ring(void)
 	with_attributes_restored(no_ring);
 }
 
-/* Its place in the ring is what a message waits with. */
-static void no_place_in_ring(void *arg)
+/* The first word of the peer's ring. */
+static void no_description(void *arg)
 {
 	(void)arg;
 	waits_for_place("exs_verbs_recv_done", 2000);
+}
+
+static void arrival_of_ring(void)
+{
+	with_attributes_restored(no_description);
+}
+
+/* Its place in the ring is what a message waits with; the sender knows the ring. */
+static void no_place_in_ring(void *arg)
+{
+	enum { LEN = 2000 };
+	struct pair p;
+
+	(void)arg;
+	pair_open(&p);
+	send_all(p.s, 1, 0, LEN);
+	recv_all(p.c, 1, 0, LEN);
+	wait_delta("live_rings", 1);
+	waits_on(p, "exs_verbs_recv_done", LEN);
 }
 
 static void arrival_in_ring(void)
@@ -346,6 +371,7 @@ static const struct e2e_case cases[] = {
 	{ "sendfile", files, .on = ON_BOTH | ON_TCP, .needs = NEEDS_FAULTS },
 	{ "poll", polling, .on = ON_BOTH | ON_TCP, .needs = NEEDS_FAULTS },
 	{ "arrival", arrival, .on = ON_BOTH, .needs = NEEDS_FAULTS },
+	{ "arrival_of_ring", arrival_of_ring, .on = ON_BOTH, .needs = NEEDS_FAULTS },
 	{ "arrival_in_ring", arrival_in_ring, .on = ON_SEQ, .needs = NEEDS_FAULTS },
 	{ "ring_of_messages", ring_of_messages, .on = ON_SEQ, .needs = NEEDS_FAULTS },
 	{ "ring", ring, .on = ON_STREAM, .needs = NEEDS_FAULTS },

@@ -384,6 +384,47 @@ static void sends_in_cgroup(void)
 	must(rmdir(GROUP));
 }
 
+enum {
+	CROWD = 400,
+	/* What a socket and its file take of it, too: see Documentation/performance.md. */
+	END_KIB = 15,
+	/* Each processor has 256 KiB in advance. */
+	IN_ADVANCE_KIB = 1024,
+};
+
+/* Both ends' programs pay; the CM's and the device's memory is nobody's. */
+static void grouped_crowd(void *arg)
+{
+	struct pair warm, crowd[CROWD];
+	long before, kib;
+	int i;
+
+	(void)arg;
+	write_group(GROUP "/cgroup.procs", "0");
+	pair_open(&warm);
+	before = group_memory();
+	for (i = 0; i < CROWD; i++)
+		pair_open(&crowd[i]);
+	kib = (group_memory() - before) / 1024;
+	check(kib >= CROWD, "%d connections took %ld KiB: not charged", CROWD, kib);
+	check(kib <= 2 * CROWD * END_KIB + IN_ADVANCE_KIB, "an end of an idle connection takes %ld bytes",
+	      kib * 1024 / 2 / CROWD);
+	for (i = 0; i < CROWD; i++)
+		pair_close(&crowd[i]);
+	pair_close(&warm);
+}
+
+/* What it will need once it is used it has not got yet. */
+static void idle_in_cgroup(void)
+{
+	if (!access("/sys/kernel/debug/failslab", F_OK))
+		skip("this kernel's checkers add to every object");
+	group_open();
+	join(spawn(grouped_crowd, NULL));
+	wait_until(!counter("live_conns"));
+	must(rmdir(GROUP));
+}
+
 /* It counts like what is pinned; the connection that cannot have one ends, and what it was sending. */
 static void ring_charged(void)
 {
@@ -558,6 +599,32 @@ static void polls_over(void)
 		must(exs_poll(fds, FDS, 0, q, i));
 		event_is(q, EXS_EVT_POLL, i, 0, 0);
 	}
+}
+
+/* An ordinary socket that operations hold counts, once for each direction, until they have let it go. */
+static void sockets_held(void)
+{
+	enum { STEP = 64, HELD = 2 };
+	exs_qhandle_t q = queue_new(STEP);
+	struct pair p[HELD + 1];
+	int i;
+
+	for (i = 0; i <= HELD; i++)
+		pair_open(&p[i]);
+	write_sysctl("max_user_ops", STEP + HELD);
+	for (i = 0; i < HELD; i++)
+		start_recv(p[i].s, &byte, 1, 0, q, i, NO_REGION);
+	start_recv(p[0].s, &byte, 1, 0, q, HELD, NO_REGION);
+	must_fail(exs_recv(p[HELD].s, &byte, 1, 0, q, 0, NO_REGION), ENOBUFS);
+	must_fail(exs_recv(p[0].c, &byte, 1, 0, q, 0, NO_REGION), ENOBUFS);
+	must_be(delta("limit_ops"), 2);
+	must_be(send(p[1].c, "x", 1, 0), 1);
+	event_is(q, EXS_EVT_RECV, 1, 0, 1);
+	wait_until(counter("live_lanes") == 1);
+	start_recv(p[HELD].s, &byte, 1, 0, q, 1, NO_REGION);
+	must_be(exs_cancel(q, -1, 0, 0), 0);
+	for (i = 0; i <= HELD; i++)
+		must_be(event_next(q).exs_evt_errno, ECANCELED);
 }
 
 static void disabled(void)
@@ -851,6 +918,7 @@ static const struct e2e_case cases[] = {
 	{ "network_namespaces", network_namespaces, .on = ON_EXS, .needs = NEEDS_ONE },
 	{ "ring_in_cgroup", ring_in_cgroup, .on = ON_STREAM, .needs = NEEDS_ONE },
 	{ "slow_group", slow_group, .on = ON_STREAM, .needs = NEEDS_ONE },
+	{ "idle_in_cgroup", idle_in_cgroup, .on = ON_BOTH, .needs = NEEDS_ONE },
 	{ "sends_in_cgroup", sends_in_cgroup, .on = ON_STREAM, .needs = NEEDS_ONE },
 	{ "messages_without_ring", messages_without_ring, .on = ON_SEQ, .needs = NEEDS_ONE },
 	{ "ring_charged", ring_charged, .on = ON_STREAM, .needs = NEEDS_ONE },
@@ -860,6 +928,7 @@ static const struct e2e_case cases[] = {
 	{ "operations", operations, .on = ON_STREAM, .needs = NEEDS_ONE },
 	{ "operations_of_the_gone", operations_of_the_gone, .on = ON_STREAM, .needs = NEEDS_ONE },
 	{ "polls_over", polls_over, .on = ON_STREAM, .needs = NEEDS_ONE },
+	{ "sockets_held", sockets_held, .on = ON_TCP, .needs = NEEDS_ONE },
 	{ "disabled", disabled, .on = ON_BOTH, .needs = NEEDS_ONE },
 	{ "sysctl_bounds", sysctl_bounds, .on = ON_EXS, .needs = NEEDS_ONE },
 	{ "orphan_counted", orphan_counted, .on = ON_BOTH, .needs = NEEDS_ONE },

@@ -214,18 +214,17 @@ static void shared_close(void)
 	unstick(&s);
 }
 
-/* -- last references of ordinary sockets: one lingers, and its peer does not read */
+/* -- last references of ordinary sockets that would linger */
 
-/* A receive that nothing comes for has the last reference of a socket. Returns the peer. */
-static int last_reference(exs_qhandle_t q, bool lingers)
+/* What a receive holds that nothing comes for. Returns the peer. */
+static int last_reference(exs_qhandle_t q, int seconds, size_t *sent)
 {
-	struct linger l = { .l_onoff = lingers, .l_linger = 3600 };
+	struct linger l = { .l_onoff = 1, .l_linger = seconds };
 	struct pair p;
 
 	pair_open(&p);
 	must(setsockopt(p.s, SOL_SOCKET, SO_LINGER, &l, sizeof(l)));
-	if (lingers)
-		send_until_full(p.s, 1);
+	*sent = send_until_full(p.s, 1);
 	start_recv(p.s, bytes, 1, 0, q, 1, NO_REGION);
 	must(close(p.s));
 	must_be(exs_cancel(q, -1, 0, 0), 0);
@@ -233,26 +232,51 @@ static int last_reference(exs_qhandle_t q, bool lingers)
 	return p.c;
 }
 
-static void lets_go(void *arg)
-{
-	(void)arg;
-	drop_privileges();
-	must_be(recv(last_reference(queue_new(2), false), bytes, 1, 0), 0);
-}
-
+/* They do not: nobody waits in close(2). What they have sent arrives nevertheless. */
 static void lingering(void)
 {
 	exs_qhandle_t q = queue_new(2);
 	int i, fds[ALL];
+	size_t sent[ALL];
 
 	write_sysctl("max_user_workers", STUCK);
 	for (i = 0; i < ALL; i++)
-		fds[i] = last_reference(q, true);
-	other(lets_go, NULL);
-	must_be(counter("live_lanes"), ALL);
-	for (i = 0; i < ALL; i++)
-		must(close(fds[i]));
+		fds[i] = last_reference(q, 3600, &sent[i]);
 	wait_until(!counter("live_lanes"));
+	for (i = 0; i < ALL; i++) {
+		recv_all(fds[i], 1, 0, sent[i]);
+		must_be(recv(fds[i], bytes, 1, 0), 0);
+	}
+}
+
+/* A time of 0 is for a reset, and does not wait. */
+static void lingering_for_no_time(void)
+{
+	exs_qhandle_t q = queue_new(2);
+	size_t sent;
+	int fd = last_reference(q, 0, &sent);
+
+	wait_until(so_error(fd) == ECONNRESET);
+}
+
+/* The program has the socket still: its option stays. */
+static void lingering_later(void)
+{
+	struct linger l = { .l_onoff = 1, .l_linger = 3600 };
+	exs_qhandle_t q = queue_new(2);
+	socklen_t len = sizeof(l);
+	struct pair p;
+
+	pair_open(&p);
+	must(setsockopt(p.s, SOL_SOCKET, SO_LINGER, &l, sizeof(l)));
+	start_recv(p.s, bytes, 1, 0, q, 1, NO_REGION);
+	must_be(exs_cancel(q, -1, 0, 0), 0);
+	event_is(q, EXS_EVT_RECV, 1, ECANCELED, 0);
+	wait_until(!counter("live_lanes"));
+	memset(&l, 0, sizeof(l));
+	must(getsockopt(p.s, SOL_SOCKET, SO_LINGER, &l, &len));
+	must_be(l.l_onoff, 1);
+	must_be(l.l_linger, 3600);
 }
 
 /* -- polls: a file system that does not answer */
@@ -395,6 +419,8 @@ static const struct e2e_case cases[] = {
 	{ "shared_close", shared_close, .on = ON_TCP, .needs = NEEDS_ONE },
 	{ "drained_meanwhile", drained_meanwhile, .on = ON_STREAM, .needs = NEEDS_ONE },
 	{ "lingering", lingering, .on = ON_TCP, .needs = NEEDS_ONE },
+	{ "lingering_for_no_time", lingering_for_no_time, .on = ON_TCP, .needs = NEEDS_ONE },
+	{ "lingering_later", lingering_later, .on = ON_TCP, .needs = NEEDS_ONE },
 	{ "silent_files", silent_files, .on = ON_STREAM, .needs = NEEDS_ONE },
 	{ "locked_connects", locked_connects, .on = ON_STREAM, .needs = NEEDS_ONE },
 	{ }

@@ -3,7 +3,9 @@
 #include "lib/kinds.h"
 
 #include <pthread.h>
+#include <string.h>
 #include <sys/ioctl.h>
+#include <sys/mman.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -119,6 +121,51 @@ static void send_given_up(const struct kind *k)
 }
 FOR_KIND(send_given_up, tcp)
 FOR_KIND(send_given_up, un_stream)
+
+static void *gives_up(void *q)
+{
+	must_be(exs_cancel(*(exs_qhandle_t *)q, -1, 1, EXS_CAF_AHANDLE), 0);
+	return NULL;
+}
+
+/* Takes some time to release, page by page. */
+enum { SLOW = 64 * MIB };
+
+static char *slow_pages(void)
+{
+	char *mem = mmap(NULL, SLOW, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	check(mem != MAP_FAILED, "mmap: %s", errno_name(errno));
+	/* EINVAL: the kernel has no huge pages anyway. */
+	check(!madvise(mem, SLOW, MADV_NOHUGEPAGE) || errno == EINVAL, "madvise: %s", errno_name(errno));
+	memset(mem, 1, SLOW);
+	return mem;
+}
+
+/* It comes while a thread is giving up the last send, and must not have its event sooner. */
+static void send_just_given_up(void)
+{
+	exs_qhandle_t q = queue_new(2);
+	char *out = slow_pages();
+	pthread_t thread;
+	struct pair p;
+	long i;
+
+	for (i = 1; i <= 5; i++) {
+		kind_pair(&kind_tcp, &p);
+		send_until_full(p.c, 1);
+		start_send(p.c, out, SLOW, q, 1, NO_REGION);
+		must_be(pthread_create(&thread, NULL, gives_up, &q), 0);
+		while (delta("ops_cancelled") < i)
+			;
+		must(exs_shutdown(p.c, EXS_SHUT_WR, q, 2));
+		must_be(event_next(q).exs_evt_type, EXS_EVT_SEND);
+		event_is(q, EXS_EVT_SHUTDOWN, 2, 0, 0);
+		must_be(pthread_join(thread, NULL), 0);
+		close(p.c);
+		close(p.s);
+	}
+}
 
 /* -- everything is cancelled */
 
@@ -267,6 +314,7 @@ static const struct e2e_case cases[] = {
 	ROW(given_up, un_stream),
 	ROW(send_given_up, tcp),
 	ROW(send_given_up, un_stream),
+	ROW1(send_just_given_up),
 	ROW(all_cancelled, tcp),
 	ROW(all_cancelled, un_stream),
 	ROW1(reset),

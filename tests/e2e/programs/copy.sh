@@ -358,6 +358,25 @@ case_sender_killed()
 	[ ! -e out/file ] || fail "half a file under its final name"
 }
 
+read_by() { [ "$(awk '/^rchar/ { print $2 }' "/proc/$2/io")" -gt "$1" ]; }
+
+# It has not read its part yet: that stays.
+case_receiver_interrupted()
+{
+	mkdir out
+	truncate -s 40G file
+	truncate -s 30G out/.file.part
+	chmod 600 out/.file.part
+	receive -b $HOST out
+	exs-cp file $HOST 2> sender.err &
+	SENDER=$!
+	wait_for "the receiver to read its part" read_by 10000000 $RECEIVER
+	kill -TERM $RECEIVER
+	ended $RECEIVER 143
+	ended $SENDER 1
+	[ "$(stat -c %s out/.file.part)" = $((30 << 30)) ] || fail "the part is lost"
+}
+
 case_receiver_killed()
 {
 	mkdir out

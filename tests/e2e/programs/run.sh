@@ -8,7 +8,7 @@ HOST=10.77.0.1
 PORT=7060
 MODULE=$EXS_MODULE
 PEER=$TOP/tests/e2e/programs/run_peer.py
-MULTIPATH='from socket import *; print(socket(AF_INET, SOCK_STREAM, 262).getsockopt(SOL_SOCKET, 38))'
+MULTIPATH='from socket import *; s = socket(AF_INET, SOCK_STREAM, 262); s.listen(); print(s.getsockopt(SOL_SOCKET, 38))'
 
 # serve COMMAND...: a file server in this directory, on $PORT, that exs-run or nothing starts; its process is $SERVER.
 serve()
@@ -212,6 +212,13 @@ case_few_calls()
 	[[ $OUT = *"EXS: exs"* ]] || fail "it says: $OUT"
 }
 
+# What only TCP can have stays TCP.
+case_special()
+{
+	must exs-run -v -r 'exs connect' -r tcp python3 "$PEER" special $HOST
+	[[ $OUT = *"TCP"*"EXS does not have one of its options"* ]] || fail "it says: $OUT"
+}
+
 # Where the set of a descriptor is not known, it stays what it is.
 case_high_descriptor()
 {
@@ -309,6 +316,8 @@ case_multipath()
 {
 	must exs-run python3 -c "$MULTIPATH"
 	[ "$OUT" = 261 ] || fail "it is $OUT"
+	must exs-run -r 'exs listen' -r tcp python3 -c "$MULTIPATH"
+	[ "$OUT" = 261 ] || fail "with rules it is $OUT"
 }
 
 # Without a word more: exs-run takes the way that there is. It ends with the program.

@@ -8,6 +8,7 @@
     run_peer.py asyncio-clients HOST PORT N     so many at the same time, each with a megabyte
     run_peer.py loopback | loopback6            a server and a client on it
     run_peer.py keeps HOST                      options, flags and epoll of a socket outlast connect()
+    run_peer.py special HOST                    with options that EXS does not have
     run_peer.py once HOST                       what TCP says after a fallback is said, and a bound socket stays so
     run_peer.py strict HOST                     connects where a filter allows few system calls
     run_peer.py bound HOST PEER PORT            is bound to HOST, without a port, and prints its address when connected
@@ -115,6 +116,8 @@ SETTINGS = [
     (socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1),
     (socket.IPPROTO_TCP, socket.TCP_NODELAY, 1),
     (socket.IPPROTO_TCP, socket.TCP_KEEPIDLE, 77),
+    (socket.SOL_SOCKET, socket.SO_BROADCAST, 1),
+    (socket.IPPROTO_IP, socket.IP_RECVTOS, 1),
 ]
 # TCP has the first, and EXS the second.
 if tuple(map(int, os.uname().release.split(".")[:2])) >= (6, 9):
@@ -188,6 +191,18 @@ def keeps(host):
     assert signalled(told) == sock.fileno(), "the signal names another descriptor"
 
 
+def special(host):
+    """With a filter, or for foreign addresses."""
+    nothing = ctypes.create_string_buffer(bytes([6, 0, 0, 0, 0, 0, 0, 0]))
+    prog = struct.pack("HP", 1, ctypes.addressof(nothing))
+    for level, name, value in ((socket.SOL_SOCKET, 26, prog), (socket.IPPROTO_IP, 19, 1)):
+        sock = socket.socket(socket.AF_INET, socket.SOCK_STREAM | socket.SOCK_NONBLOCK)
+        sock.setsockopt(level, name, value)
+        sock.connect_ex((host, 7063))
+        assert sock.getsockopt(socket.SOL_SOCKET, socket.SO_PROTOCOL) == socket.IPPROTO_TCP
+        assert not is_exs(sock), "it is EXS"
+
+
 def once(host):
     sock = socket.socket(socket.AF_INET, socket.SOCK_STREAM | socket.SOCK_NONBLOCK)
     assert sock.connect_ex((host, 7063)) == errno.EINPROGRESS
@@ -256,6 +271,8 @@ def main(args):
             loopback(socket.AF_INET6, "::1")
         case ["keeps", host]:
             keeps(host)
+        case ["special", host]:
+            special(host)
         case ["once", host]:
             once(host)
         case ["strict", host]:

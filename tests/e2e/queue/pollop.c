@@ -3,6 +3,7 @@
 #include "lib/async.h"
 
 #include <fcntl.h>
+#include <linux/vhost.h>
 #include <poll.h>
 #include <pthread.h>
 #include <sched.h>
@@ -304,6 +305,33 @@ static void process_killed(void)
 	wait_pipe_closed(&left.pp);
 }
 
+static void child_polls_vhost(void *arg)
+{
+	exs_pollfd_t fds[1] = { IN(*(int *)arg) };
+	exs_qhandle_t q = queue_new(1);
+	struct ring r;
+
+	ring_map(q, &r);
+	must(ioctl(fds[0].fd, VHOST_SET_OWNER));
+	start_poll(q, fds, 1, 1);
+	raise(SIGKILL);
+}
+
+/* A file that keeps the address space, which maps the ring, which keeps the queue: the poll must not keep the file. */
+static void address_space_kept(void)
+{
+	int fd;
+
+	if (system("modprobe -q vhost_net"))
+		skip("this kernel has no vhost");
+	fd = must(open("/dev/vhost-net", O_RDWR | O_CLOEXEC));
+	check(WIFSIGNALED(reap(spawn(child_polls_vhost, &fd))), "the child was not killed");
+	wait_until(delta("ops_cancelled") == 1);
+	must_be(counter("live_queues"), 1);
+	close(fd);
+	wait_until(!counter("live_queues"));
+}
+
 /* Closing a descriptor does not end a poll of what it was. */
 static void closed_meanwhile(void)
 {
@@ -453,6 +481,7 @@ static const struct e2e_case cases[] = {
 	{ "cancelled", cancelled, .on = ON_STREAM },
 	{ "queue_deleted", queue_deleted, .on = ON_EXS },
 	{ "process_killed", process_killed, .on = ON_EXS },
+	{ "address_space_kept", address_space_kept, .on = ON_EXS, .needs = NEEDS_ONE },
 	{ "closed_meanwhile", closed_meanwhile, .on = ON_EXS },
 	{ "in_another_process", in_another_process, .on = ON_EXS },
 	{ "wait_queue_ends", wait_queue_ends, .on = ON_EXS },

@@ -15,7 +15,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <linux/filter.h>
 #include <sys/epoll.h>
+#include <sys/fsuid.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/sendfile.h>
@@ -148,6 +150,76 @@ static void port_taken(void)
 	l = listener(1);
 	at = name_of(l);
 	must_fail(bind(falling(), &at.sa, address_len(&at)), EADDRINUSE);
+}
+
+/* It knows no TCP. */
+static int sharing_stranger(void)
+{
+	int fd;
+
+	setfsuid(65534);
+	fd = must(socket(exs_family_number(), SOCK_STREAM | SOCK_CLOEXEC, 0));
+	setfsuid(0);
+	set_int(fd, SOL_SOCKET, SO_REUSEADDR, 1);
+	return fd;
+}
+
+static int sharing(int how)
+{
+	int fd = falling();
+
+	set_int(fd, SOL_SOCKET, how, 1);
+	return fd;
+}
+
+/* Whoever has a port of EXS gets its clients. TCP alone would be no substitute. */
+static void port_of_another(void)
+{
+	union address at = address_of(SERVER, 0);
+	int ours = sharing(SO_REUSEADDR), theirs = sharing_stranger();
+
+	must(bind(theirs, &at.sa, address_len(&at)));
+	at = name_of(theirs);
+	must(bind(ours, &at.sa, address_len(&at)));
+	must_fail(listen(ours, 1), EADDRINUSE);
+	must_be(why(ours), EXS_FELL_BACK_NOT);
+	must(listen(theirs, 1));
+	must_fail(listen(ours, 1), EADDRINUSE);
+	close(ours);
+	ours = sharing(SO_REUSEPORT);
+	must_fail(bind(ours, &at.sa, address_len(&at)), EADDRINUSE);
+	close(theirs);
+	must(bind(ours, &at.sa, address_len(&at)));
+	must(listen(ours, 1));
+	must_be(why(ours), EXS_FELL_BACK_NOT);
+	must_be(delta("fallback_port"), 0);
+}
+
+/* The user's own socket may have it, even if that is connected by now. */
+static void port_of_own(void)
+{
+	union address at = address_of(CLIENT, 0);
+	int l = falling_listener(), first = sharing(SO_REUSEPORT), next = sharing(SO_REUSEPORT);
+
+	must(bind(first, &at.sa, address_len(&at)));
+	at = name_of(first);
+	must(bind(next, &at.sa, address_len(&at)));
+	must_be(why(next), EXS_FELL_BACK_PORT);
+	close(next);
+	must(connect_to(first, l));
+	must_be(why(first), EXS_FELL_BACK_NOT);
+	next = sharing(SO_REUSEPORT);
+	must(bind(next, &at.sa, address_len(&at)));
+	must_be(why(next), EXS_FELL_BACK_PORT);
+	first = sharing(SO_REUSEADDR);
+	next = sharing(SO_REUSEADDR);
+	at = address_of(SERVER, 0);
+	must(bind(first, &at.sa, address_len(&at)));
+	at = name_of(first);
+	must(bind(next, &at.sa, address_len(&at)));
+	must(listen(first, 1));
+	must_be(why(first), EXS_FELL_BACK_PORT);
+	must_be(delta("fallback_port"), 3);
 }
 
 static void refused_by_both(void)
@@ -623,7 +695,9 @@ static const struct setting { int level, name, value; } every_setting[] = {
 	{ SOL_SOCKET, SO_KEEPALIVE, 1 }, { SOL_SOCKET, SO_SNDBUF, 100000 },
 	{ SOL_SOCKET, SO_RCVBUF, 50000 }, { SOL_SOCKET, SO_RCVLOWAT, 10 },
 	{ SOL_TCP, TCP_NODELAY, 1 }, { SOL_TCP, TCP_KEEPIDLE, 77 },
-	{ SOL_TCP, TCP_KEEPCNT, 3 },
+	{ SOL_TCP, TCP_KEEPCNT, 3 }, { SOL_SOCKET, SO_BROADCAST, 1 },
+	{ SOL_SOCKET, SO_DONTROUTE, 1 }, { SOL_SOCKET, SO_TIMESTAMP, 1 },
+	{ SOL_SOCKET, SO_BUSY_POLL, 50 }, { SOL_SOCKET, SO_MAX_PACING_RATE, 1000000000 },
 };
 
 static const struct setting ip_settings[] = {
@@ -837,6 +911,17 @@ static void *keep_alive(void *arg)
 	return NULL;
 }
 
+static void needs_family_options(void)
+{
+	int fd = falling(), zero = 0;
+
+	if (setsockopt(fd, SOL_SOCKET, SO_ZEROCOPY, &zero, sizeof(zero))) {
+		must_be(errno, EOPNOTSUPP);
+		skip("this kernel sets options of SOL_SOCKET without the socket's family");
+	}
+	close(fd);
+}
+
 /* An option that waits for the lock behind the worker that hands over. */
 static void set_meanwhile(void)
 {
@@ -845,12 +930,8 @@ static void set_meanwhile(void)
 	struct locked_socket l;
 	struct raw request;
 	pthread_t thread;
-	int zero = 0;
 
-	if (setsockopt(s.fd, SOL_SOCKET, SO_ZEROCOPY, &zero, sizeof(zero))) {
-		must_be(errno, EOPNOTSUPP);
-		skip("this kernel sets options of SOL_SOCKET without the socket's family");
-	}
+	needs_family_options();
 	peer_open();
 	peer_called(s.fd, &request);
 	lock_socket(&l, s.fd);
@@ -953,22 +1034,57 @@ static void mark_of_packets(void)
 	shell("sysctl -qw net.ipv4.tcp_fwmark_accept=0");
 }
 
-/* What was set since bind() holds for the TCP socket, too. */
+/* What was set since bind() holds for the TCP socket, too, whatever was set before. */
 static void set_after_bind(void)
 {
 	union address at = address_of(SERVER, 0);
 	int l = falling();
 
+	set_int(l, SOL_TCP, TCP_CORK, 1);
+	set_int(l, SOL_TCP, TCP_USER_TIMEOUT, 5000);
 	must(bind(l, &at.sa, address_len(&at)));
 	must_be(why(l), EXS_FELL_BACK_NOT);
 	set_int(l, SOL_SOCKET, SO_MARK, 7);
 	set_int(l, SOL_SOCKET, SO_KEEPALIVE, 1);
 	set_int(l, SOL_TCP, TCP_NODELAY, 1);
+	set_int(l, SOL_TCP, TCP_CORK, 0);
+	set_int(l, SOL_TCP, TCP_USER_TIMEOUT, 0);
 	must(listen(l, 1));
 	must_be(why(l), EXS_FELL_BACK_OPTION);
 	must_be(get_int(l, SOL_SOCKET, SO_MARK), 7);
 	must_be(get_int(l, SOL_SOCKET, SO_KEEPALIVE), 1);
 	must_be(get_int(l, SOL_TCP, TCP_NODELAY), 1);
+	must_be(get_int(l, SOL_TCP, TCP_CORK), 0);
+	must_be(get_int(l, SOL_TCP, TCP_USER_TIMEOUT), 0);
+}
+
+static int filter_nothing(int fd, int option)
+{
+	struct sock_filter code = { .code = BPF_RET | BPF_K, .k = 0 };
+	struct sock_fprog prog = { .len = 1, .filter = &code };
+
+	return setsockopt(fd, SOL_SOCKET, option, &prog, sizeof(prog));
+}
+
+/* A filter that lets no packet pass does that. */
+static void filtered(void)
+{
+	int l = tcp_listener(), c = falling();
+
+	needs_family_options();
+	must(filter_nothing(c, SO_ATTACH_FILTER));
+	must_be(why(c), EXS_FELL_BACK_OPTION);
+	set_nonblock(c, true);
+	must_fail(connect_to(c, l), EINPROGRESS);
+	must_be(poll_now(c, POLLOUT), 0);
+	close(c);
+	c = sharing(SO_REUSEPORT);
+	must(filter_nothing(c, SO_ATTACH_REUSEPORT_CBPF));
+	must_be(why(c), EXS_FELL_BACK_OPTION);
+	c = falling();
+	set_int(c, SOL_EXS, EXS_SO_FALLBACK, 0);
+	must(filter_nothing(c, SO_ATTACH_FILTER));
+	must_be(why(c), EXS_FELL_BACK_NOT);
 }
 
 /* How long operations may take. */
@@ -1038,6 +1154,25 @@ static void device_after_bind(void)
 	check(connect_to(c, other), "it is connected");
 	must_be(poll_now(other, POLLIN), 0);
 	close(c);
+	shell("ip link delete elsewhere");
+}
+
+/* Nor once it listens. */
+static void device_after_listen(void)
+{
+	union address any = address_from(e2e.domain, e2e.domain == AF_INET ? "0.0.0.0" : "::", 0), to;
+	int l = falling();
+
+	needs_family_options();
+	shell("ip link add elsewhere type dummy && ip link set elsewhere up");
+	must(bind(l, &any.sa, address_len(&any)));
+	must(listen(l, 1));
+	any = name_of(l);
+	to = address_of(SERVER, port_of(&any));
+	must(connect(plain_socket(), &to.sa, address_len(&to)));
+	must(accept(l, NULL, NULL));
+	to_device(l, "elsewhere");
+	must_fail(connect(plain_socket(), &to.sa, address_len(&to)), ECONNREFUSED);
 	shell("ip link delete elsewhere");
 }
 
@@ -1143,6 +1278,8 @@ static const struct e2e_case cases[] = {
 	{ "refused", refused, .on = ON_FACES, .needs = NEEDS_RXE },
 	{ "bound", bound, .on = ON_FACES, .needs = NEEDS_RXE },
 	{ "port_taken", port_taken, .on = ON_FACES, .needs = NEEDS_RXE },
+	{ "port_of_another", port_of_another, .on = ON_FACES, .needs = NEEDS_RXE },
+	{ "port_of_own", port_of_own, .on = ON_FACES, .needs = NEEDS_RXE },
 	{ "refused_by_both", refused_by_both, .on = ON_FACES },
 	{ "nonblock_refused", nonblock_refused, .on = ON_FACES },
 	{ "before", before, .on = ON_FACES | ON_STREAM },
@@ -1169,6 +1306,8 @@ static const struct e2e_case cases[] = {
 	{ "no_route", no_route, .on = ON_FACES, .needs = NEEDS_ONE },
 	{ "marked", marked, .on = ON_INET },
 	{ "set_after_bind", set_after_bind, .on = ON_FACES },
+	{ "device_after_listen", device_after_listen, .on = ON_FACES, .needs = NEEDS_ONE },
+	{ "filtered", filtered, .on = ON_FACES, .needs = NEEDS_ONE },
 	{ "device_after_bind", device_after_bind, .on = ON_FACES, .needs = NEEDS_ONE },
 	{ "fastopen", fastopen, .on = ON_FACES },
 	{ "no_family", no_family, .on = ON_INET },

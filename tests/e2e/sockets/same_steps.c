@@ -850,6 +850,29 @@ static void info(const void *arg)
 	pair_close(&p);
 }
 
+/* What came with the last packet, which resolvers ask for: it has the same items, if other values. */
+static void packet_options(const void *arg)
+{
+	bool v6 = e2e.domain == AF_INET6;
+	int level = v6 ? IPPROTO_IPV6 : IPPROTO_IP, i;
+	char items[256];
+	socklen_t len;
+	struct pair p;
+
+	(void)arg;
+	pair_open(&p);
+	for (i = 0; i < 3; i++) {
+		len = sizeof(items);
+		SAY(getsockopt(p.s, level, v6 ? IPV6_2292PKTOPTIONS : IP_PKTOPTIONS, items, &len));
+		say("%d; ", (int)len);
+		if (i)
+			set_int(p.s, level, v6 ? IPV6_RECVHOPLIMIT : IP_RECVTTL, 1);
+		else
+			set_int(p.s, level, v6 ? IPV6_RECVPKTINFO : IP_PKTINFO, 1);
+	}
+	pair_close(&p);
+}
+
 /* -- Readiness */
 
 static void say_epoll(const char *what, int set)
@@ -1050,6 +1073,7 @@ static const struct step steps[] = {
 	{ "many_messages", many_messages, NULL, ON_INET },
 	{ "files", files, NULL, ON_INET },
 	{ "info", info, NULL, ON_INET },
+	{ "packet_options", packet_options, NULL, ON_FACES },
 	{ "epoll_level", epoll_steps, &level, ON_INET },
 	{ "epoll_edge", epoll_steps, &edge, ON_INET },
 	{ "epoll_once", epoll_steps, &once, ON_INET },

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /* Asynchronous send and recv: events, order, the ways that bytes travel, and mixtures. */
 #include "lib/async.h"
+#include "lib/file.h"
 
 #include <fcntl.h>
 #include <linux/sockios.h>
@@ -589,6 +590,83 @@ static void zero_length(void)
 	event_is(e.rq, EXS_EVT_RECV, 2, 0, 7);
 }
 
+/* Operations for 0 bytes have nothing to wait for, except for those before them: events are in order. */
+static void nothing_in_turn(void)
+{
+	exs_xferfile_t x = { .xf_file = { .fd_offset = 10, .fd_len = EXS_TO_EOF } };
+	exs_event_t ev;
+	struct ends e;
+	int i;
+
+	ends_open(&e, 8 * MIB, true);
+	x.xf_file.fd_file = file_new(1, 10);
+	for (i = 0; i < 3; i++)
+		start_recv(e.p.s, e.in, i % 2 ? 0 : 100, MSG_WAITALL, e.rq, i, e.im);
+	no_event(e.rq);
+	start_send(e.p.c, e.out, 200, e.sq, 0, e.om);
+	for (i = 0; i < 3; i++)
+		event_is(e.rq, EXS_EVT_RECV, i, 0, i % 2 ? 0 : 100);
+	event_is(e.sq, EXS_EVT_SEND, 0, 0, 200);
+	/* More than the ring takes. */
+	start_send(e.p.c, e.out, e.room, e.sq, 1, e.om);
+	start_send(e.p.c, e.out, 0, e.sq, 2, e.om);
+	must(exs_sendfile(e.p.c, &x, 0, e.sq, 3));
+	start_send(e.p.c, e.out, 10, e.sq, 4, e.om);
+	start_send(e.p.c, e.out, 0, e.sq, 5, e.om);
+	no_event(e.sq);
+	start_recv(e.p.s, e.in, e.room, MSG_WAITALL, e.rq, 6, e.im);
+	event_is(e.rq, EXS_EVT_RECV, 6, 0, e.room);
+	event_is(e.sq, EXS_EVT_SEND, 1, 0, e.room);
+	event_is(e.sq, EXS_EVT_SEND, 2, 0, 0);
+	ev = event_next(e.sq);
+	must_be(ev.exs_evt_ahandle, 3);
+	must_be(ev.exs_evt_errno, 0);
+	event_is(e.sq, EXS_EVT_SEND, 4, 0, 10);
+	event_is(e.sq, EXS_EVT_SEND, 5, 0, 0);
+}
+
+/* They can be cancelled while they wait for those before them. */
+static void nothing_cancelled(void)
+{
+	struct ends e;
+
+	ends_open(&e, 8 * MIB, true);
+	start_send(e.p.c, e.out, e.room, e.sq, 1, e.om);
+	start_send(e.p.c, e.out, 0, e.sq, 2, e.om);
+	start_recv(e.p.c, e.in, 100, 0, e.rq, 3, e.im);
+	start_recv(e.p.c, e.in, 0, 0, e.rq, 4, e.im);
+	no_event(e.sq);
+	must_be(exs_cancel(e.sq, 0, 2, EXS_CAF_AHANDLE), 0);
+	must_be(event_next(e.sq).exs_evt_ahandle, 2);
+	must_be(exs_cancel(e.rq, 0, 4, EXS_CAF_AHANDLE), 0);
+	event_is(e.rq, EXS_EVT_RECV, 4, ECANCELED, 0);
+	start_recv(e.p.s, e.in, e.room, MSG_WAITALL, e.rq, 5, e.im);
+	event_is(e.rq, EXS_EVT_RECV, 5, 0, e.room);
+	event_is(e.sq, EXS_EVT_SEND, 1, 0, e.room);
+	must_be(send(e.p.s, "x", 1, 0), 1);
+	event_is(e.rq, EXS_EVT_RECV, 3, 0, 1);
+}
+
+/* Receives that have to be taken back from the peer, and one behind them that would have nothing to wait for. */
+static void shut_in_turn(void)
+{
+	enum { RECVS = 8 };
+	struct ends e;
+	int i;
+
+	ends_open(&e, MIB, true);
+	for (i = 0; i < RECVS; i++)
+		start_recv(e.p.s, e.in, MIB, 0, e.rq, i, e.im);
+	wait_until(delta("adverts_tx"));
+	must(shutdown(e.p.s, SHUT_RD));
+	start_recv(e.p.s, e.in, MIB, 0, e.rq, i, e.im);
+	for (i = 0; i <= RECVS; i++)
+		event_is(e.rq, EXS_EVT_RECV, i, 0, 0);
+	/* Nothing is under way any more. */
+	start_recv(e.p.s, e.in, MIB, 0, e.rq, i, e.im);
+	event_is(e.rq, EXS_EVT_RECV, i, 0, 0);
+}
+
 static void too_large(void)
 {
 	struct ends e;
@@ -993,6 +1071,9 @@ static const struct e2e_case cases[] = {
 	{ "truncated_small", truncated_small, .on = ON_SEQ },
 	{ "truncated_large", truncated_large, .on = ON_SEQ },
 	{ "zero_length", zero_length, .on = ON_BOTH },
+	{ "nothing_in_turn", nothing_in_turn, .on = ON_STREAM, .needs = NEEDS_ONE },
+	{ "nothing_cancelled", nothing_cancelled, .on = ON_STREAM, .needs = NEEDS_ONE },
+	{ "shut_in_turn", shut_in_turn, .on = ON_BOTH, .needs = NEEDS_ONE },
 	{ "too_large", too_large, .on = ON_SEQ, .limit = 120 },
 	{ "many_outstanding", many_outstanding, .on = ON_BOTH },
 	{ "short_behind_long", short_behind_long, .on = ON_BOTH },

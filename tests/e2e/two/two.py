@@ -149,7 +149,8 @@ def sends_unacknowledged(a, b):
     grown = counter(a, "slots_grown")
     with acknowledgments(b, "delay 100ms"):
         perf(a, b, "-s 64 -d 64 -n 600")
-    assert counter(a, "slots_grown") > grown
+    # Not only once, as the few that an idle connection has.
+    assert counter(a, "slots_grown") > grown + 1
 
 
 def adverts_unacknowledged(a, b):

@@ -27,50 +27,73 @@ static const struct option {
 	{ SOL_SOCKET, SO_REUSEADDR },
 	{ SOL_SOCKET, SO_REUSEPORT },
 	{ SOL_SOCKET, SO_BINDTODEVICE },
+	{ SOL_SOCKET, SO_BROADCAST },
+	{ SOL_SOCKET, SO_BUSY_POLL },
+	{ SOL_SOCKET, SO_DONTROUTE },
 	{ SOL_SOCKET, SO_KEEPALIVE },
 	{ SOL_SOCKET, SO_LINGER },
 	{ SOL_SOCKET, SO_MARK },
+	{ SOL_SOCKET, SO_MAX_PACING_RATE },
 	{ SOL_SOCKET, SO_OOBINLINE },
 	{ SOL_SOCKET, SO_PEEK_OFF },
 	{ SOL_SOCKET, SO_PRIORITY },
 	{ SOL_SOCKET, SO_RCVLOWAT },
 	{ SOL_SOCKET, SO_RCVTIMEO },
 	{ SOL_SOCKET, SO_SNDTIMEO },
+	{ SOL_SOCKET, SO_TIMESTAMP },
+	{ SOL_SOCKET, SO_TIMESTAMPNS },
 	{ SOL_SOCKET, SO_ZEROCOPY },
 	{ IPPROTO_TCP, TCP_CONGESTION },
 	{ IPPROTO_TCP, TCP_CORK },
 	{ IPPROTO_TCP, TCP_DEFER_ACCEPT },
 	{ IPPROTO_TCP, TCP_FASTOPEN },
 	{ IPPROTO_TCP, TCP_FASTOPEN_CONNECT },
+	{ IPPROTO_TCP, TCP_FASTOPEN_NO_COOKIE },
 	{ IPPROTO_TCP, TCP_KEEPCNT },
 	{ IPPROTO_TCP, TCP_KEEPIDLE },
 	{ IPPROTO_TCP, TCP_KEEPINTVL },
 	{ IPPROTO_TCP, TCP_LINGER2 },
+	{ IPPROTO_TCP, TCP_MAXSEG },
 	{ IPPROTO_TCP, TCP_NODELAY },
 	{ IPPROTO_TCP, TCP_NOTSENT_LOWAT },
+	{ IPPROTO_TCP, TCP_QUICKACK },
 	{ IPPROTO_TCP, TCP_SYNCNT },
+	{ IPPROTO_TCP, TCP_THIN_LINEAR_TIMEOUTS },
 	{ IPPROTO_TCP, TCP_USER_TIMEOUT },
+	{ IPPROTO_TCP, TCP_WINDOW_CLAMP },
 	{ IPPROTO_IP, IP_BIND_ADDRESS_NO_PORT },
 	{ IPPROTO_IP, IP_FREEBIND },
+	{ IPPROTO_IP, IP_MTU_DISCOVER },
+	{ IPPROTO_IP, IP_PKTINFO },
+	{ IPPROTO_IP, IP_RECVERR },
+	{ IPPROTO_IP, IP_RECVOPTS },
+	{ IPPROTO_IP, IP_RECVTOS },
+	{ IPPROTO_IP, IP_RECVTTL },
+	{ IPPROTO_IP, IP_RETOPTS },
 	{ IPPROTO_IP, IP_TOS },
-	{ IPPROTO_IP, IP_TRANSPARENT },
 	{ IPPROTO_IP, IP_TTL },
+	{ IPPROTO_IPV6, IPV6_FREEBIND },
+	{ IPPROTO_IPV6, IPV6_MTU_DISCOVER },
+	{ IPPROTO_IPV6, IPV6_RECVERR },
+	{ IPPROTO_IPV6, IPV6_RECVHOPLIMIT },
+	{ IPPROTO_IPV6, IPV6_RECVPKTINFO },
+	{ IPPROTO_IPV6, IPV6_RECVTCLASS },
 	{ IPPROTO_IPV6, IPV6_TCLASS },
 	{ IPPROTO_IPV6, IPV6_UNICAST_HOPS },
 	{ IPPROTO_IPV6, IPV6_V6ONLY },
 };
 
-/* Copy options that both have if they differ. */
-static void copy_option(int from, int to, const struct option *o)
+/* Copy an option that both have if it differs. Return: false: it cannot be set. */
+static bool copy_option(int from, int to, const struct option *o)
 {
 	char value[64], has[64];
 	socklen_t len = sizeof(value), has_len = sizeof(has);
 
 	if (getsockopt(from, o->level, o->name, value, &len) ||
 	    getsockopt(to, o->level, o->name, has, &has_len))
-		return;
-	if (len != has_len || memcmp(value, has, len))
-		setsockopt(to, o->level, o->name, value, len);
+		return true;
+	return (len == has_len && !memcmp(value, has, len)) ||
+	       !setsockopt(to, o->level, o->name, value, len);
 }
 
 /* Sizes that the program has set. The kernel doubles them. */
@@ -97,15 +120,17 @@ static void copy_flags(int from, int to)
 	fcntl(to, F_SETFL, fcntl(from, F_GETFL) & ~O_ASYNC);
 }
 
-static void copy_options(int from, int to)
+static bool copy_options(int from, int to)
 {
 	size_t i;
 
 	for (i = 0; i < sizeof(options) / sizeof(options[0]); i++)
-		copy_option(from, to, &options[i]);
+		if (!copy_option(from, to, &options[i]))
+			return false;
 	copy_buffer(from, to, SO_SNDBUF, SNDBUF_LOCKED);
 	copy_buffer(from, to, SO_RCVBUF, RCVBUF_LOCKED);
 	copy_flags(from, to);
+	return true;
 }
 
 static int option(int fd, int level, int name)
@@ -114,6 +139,17 @@ static int option(int fd, int level, int name)
 	socklen_t len = sizeof(value);
 
 	return getsockopt(fd, level, name, &value, &len) ? -1 : value;
+}
+
+/* It asks for what no EXS socket does, and what it would lose. */
+static bool is_special(int fd)
+{
+	socklen_t len = 0;
+
+	/* The number of instructions; a program of BPF is not told: EACCES. */
+	if (getsockopt(fd, SOL_SOCKET, SO_GET_FILTER, NULL, &len) || len)
+		return true;
+	return option(fd, IPPROTO_IP, IP_TRANSPARENT) > 0;
 }
 
 bool is_inet_stream(int fd)
@@ -150,6 +186,8 @@ bool is_the_other(int fd, bool exs)
 {
 	int protocol = option(fd, SOL_SOCKET, SO_PROTOCOL);
 
+	if (exs && protocol == IPPROTO_MPTCP)
+		protocol = IPPROTO_TCP;
 	return protocol == (exs ? IPPROTO_TCP : settings_protocol()) &&
 	       is_inet_stream(fd) && is_idle(fd, !exs) && !(exs && has_fallen_back(fd));
 }
@@ -211,7 +249,6 @@ static bool take_over(int from, int to)
 	bool ok;
 	int err;
 
-	copy_options(from, to);
 	ok = bind_alike(from, to) && replace(from, to);
 	err = errno;
 	close(to);
@@ -243,6 +280,11 @@ bool exchange(int fd, const struct rule *rule)
 	to = make_exs(option(fd, SOL_SOCKET, SO_DOMAIN), SOCK_STREAM | SOCK_CLOEXEC);
 	if (to < 0) {
 		settings_tell(fd, false, rule->text, strerror(errno));
+		return true;
+	}
+	if (is_special(fd) || !copy_options(fd, to)) {
+		close(to);
+		settings_tell(fd, false, rule->text, "EXS does not have one of its options");
 		return true;
 	}
 	if (!take_over(fd, to))
