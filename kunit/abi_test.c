@@ -17,7 +17,7 @@ static void sizes(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, sizeof(struct exs_sqe_msg), 16);
 	KUNIT_EXPECT_EQ(test, sizeof(struct exs_sqe_iovec), 24);
 	KUNIT_EXPECT_EQ(test, sizeof(struct exs_ioc_submit), 24);
-	KUNIT_EXPECT_EQ(test, sizeof(struct exs_ioc_wait), 16);
+	KUNIT_EXPECT_EQ(test, sizeof(struct exs_ioc_wait), 24);
 	KUNIT_EXPECT_EQ(test, sizeof(struct exs_ioc_claim), 16);
 	KUNIT_EXPECT_EQ(test, sizeof(struct exs_ioc_cancel), 24);
 	KUNIT_EXPECT_EQ(test, sizeof(struct exs_ioc_attr), 16);

@@ -72,7 +72,9 @@ static void exs_timestamps_give(const struct sock *sk, struct socket *to)
 	bool new = sock_flag(sk, SOCK_TSTAMP_NEW), ns = sock_flag(sk, SOCK_RCVTSTAMPNS);
 	int value = sock_flag(sk, SOCK_RCVTSTAMP), name;
 
-	if (value == sock_flag(to->sk, SOCK_RCVTSTAMP))
+	if (value == sock_flag(to->sk, SOCK_RCVTSTAMP) &&
+	    ns == sock_flag(to->sk, SOCK_RCVTSTAMPNS) &&
+	    new == sock_flag(to->sk, SOCK_TSTAMP_NEW))
 		return;
 	if (ns)
 		name = new ? SO_TIMESTAMPNS_NEW : SO_TIMESTAMPNS_OLD;

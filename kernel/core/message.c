@@ -292,7 +292,8 @@ void exs_message_unhold(struct exs_conn *conn, struct exs_xfer *x)
 	x->ended = true;
 	x->msg_flags &= ~MSG_EOR;
 	x->result = conn->read_shut ? 0 : -ECANCELED;
-	list_move_tail(&x->link, &conn->finished);
+	/* Behind those before it, whose keys may still be valid. */
+	list_move_tail(&x->link, list_empty(&conn->ending) ? &conn->finished : &conn->ending);
 }
 
 static void exs_pull_done(struct exs_xfer *x, long res)

@@ -502,7 +502,7 @@ static void exs_run_end_send(struct exs_conn *conn, struct exs_xfer *x, bool now
 /* Whether @x may end before others: nobody sees that, or it was cancelled. */
 static bool exs_run_ends_now(const struct exs_xfer *x)
 {
-	return !x->call || x->snd.err;
+	return !x->call || x->snd.err == -ECANCELED;
 }
 
 static void exs_run_end_snd(struct exs_conn *conn, struct exs_snd *snd)

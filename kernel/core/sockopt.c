@@ -109,13 +109,19 @@ static bool exs_is_filter(int name)
 	       name == SO_ATTACH_REUSEPORT_CBPF || name == SO_ATTACH_REUSEPORT_EBPF;
 }
 
+static void exs_filter_needs_tcp(struct socket *sock)
+{
+	struct exs_sock *xs = exs_of(sock);
+
+	if (xs && exs_option(&xs->options, EXS_SO_FALLBACK))
+		exs_fall_back_now(xs, EXS_FELL_BACK_OPTION);
+}
+
 static int exs_set_sol_socket(struct socket *sock, int name, sockptr_t val, unsigned int len)
 {
 	struct exs_sock *xs = exs_of(sock);
 	int err;
 
-	if (xs && exs_is_filter(name) && exs_option(&xs->options, EXS_SO_FALLBACK))
-		exs_fall_back_now(xs, EXS_FELL_BACK_OPTION);
 	err = sock_setsockopt(sock, SOL_SOCKET, name, val, len);
 	if (!err && xs && (name == SO_BINDTODEVICE || name == SO_BINDTOIFINDEX))
 		exs_tcp_place_listener(xs);
@@ -141,9 +147,13 @@ static int exs_setsockopt_now(struct socket *sock, int level, int name, sockptr_
 int exs_setsockopt(struct socket *sock, int level, int name, sockptr_t val,
 		   unsigned int len)
 {
-	bool ours = exs_of(sock);
-	int err = exs_setsockopt_now(sock, level, name, val, len);
+	bool ours;
+	int err;
 
+	if (level == SOL_SOCKET && exs_is_filter(name))
+		exs_filter_needs_tcp(sock);
+	ours = exs_of(sock);
+	err = exs_setsockopt_now(sock, level, name, val, len);
 	/* A worker handed the socket over, and may have copied the options before that. */
 	if (!err && ours && level != SOL_EXS && !exs_of(sock))
 		err = exs_setsockopt_now(sock, level, name, val, len);

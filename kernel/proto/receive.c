@@ -164,8 +164,8 @@ void exs_engine_cancel_rcv(struct exs_engine *e, struct exs_rcv *rcv)
 /* Receives that wait for the peer, or are being copied, stay at the head of the queue. */
 bool exs_engine_cancel_rcvs(struct exs_engine *e, u32 n, bool in_order)
 {
+	bool waits = in_order && !list_empty(&e->arrived);
 	struct exs_rcv *rcv, *next;
-	bool waits = false;
 
 	list_for_each_entry_safe(rcv, next, &e->receives, node) {
 		u32 end_later = rcv->flags & (EXS_RCV_ADVERTISED | EXS_RCV_COPYING);

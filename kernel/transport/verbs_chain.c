@@ -77,6 +77,7 @@ struct exs_verbs_chain *exs_chain_begin(struct exs_verbs_ep *v)
 	chain = this_cpu_ptr(exs_verbs_chains);
 	chain->v = v;
 	chain->slot = NULL;
+	chain->over = NULL;
 	chain->err = 0;
 	exs_chain_clear(chain);
 	return chain;

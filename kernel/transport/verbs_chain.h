@@ -49,6 +49,7 @@ struct exs_verbs_wrs {
  * @lock: held from exs_chain_begin() to exs_chain_end()
  * @v: whose
  * @slot: the slot of the chain that is being added, or NULL
+ * @over: the first slot whose send ends when it is posted, or NULL
  * @err: of an earlier doorbell: nothing more is posted
  * @before: requests in front of @early
  * @early: registrations and invalidations
@@ -64,6 +65,7 @@ struct exs_verbs_chain {
 	local_lock_t lock;
 	struct exs_verbs_ep *v;
 	struct exs_verbs_slot *slot;
+	struct exs_verbs_slot *over;
 	int err;
 	struct exs_verbs_wrs before;
 	struct exs_verbs_wrs early;

@@ -321,7 +321,8 @@ int exs_verbs_init(void)
 		goto no_queues;
 	if (exs_recvs_init())
 		goto no_recvs;
-	exs_verbs_cache = KMEM_CACHE(exs_verbs_ep, SLAB_ACCOUNT);
+	/* Programs' data is copied into slots. */
+	exs_verbs_cache = KMEM_CACHE_USERCOPY(exs_verbs_ep, SLAB_ACCOUNT, slots);
 	if (exs_verbs_cache)
 		return 0;
 	exs_recvs_exit();

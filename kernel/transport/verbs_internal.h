@@ -90,13 +90,13 @@
  * @node: in the table of verbs_port.c
  * @net: constant
  * @uid: the socket's user; constant
- * @port: once it is in the table
+ * @addr: once it is in the table, with the port
  */
 struct exs_verbs_port {
 	struct hlist_node node;
 	struct net *net;
 	kuid_t uid;
-	__be16 port;
+	struct sockaddr_storage addr;
 };
 
 /* Bits of exs_verbs_ep.flags. */
@@ -170,6 +170,7 @@ struct exs_verbs_mem {
  * @dma: the address of @buf
  * @link: in slots_free or slots_posted
  * @x: send that a piece belongs to and that waits for its end, or NULL
+ * @over: send that ends when it is posted, or NULL
  * @inv_keys: keys that the chain invalidates
  * @wrs: places in the send queue that its completion gives back
  * @fin: it is the FIN
@@ -183,6 +184,7 @@ struct exs_verbs_slot {
 	u64 dma;
 	struct list_head link;
 	struct exs_xfer *x;
+	struct exs_xfer *over;
 	struct list_head inv_keys;
 	u16 wrs;
 	bool fin;
@@ -451,11 +453,11 @@ void exs_verbs_settle(struct exs_verbs_ep *v, bool established);
 void exs_verbs_listener_put(struct exs_bound *l);
 
 /* verbs_port.c */
-/* @p becomes known as the holder of @port, until it is deleted; until then it is not hashed. */
-void exs_verbs_port_add(struct exs_verbs_port *p, __be16 port);
+/* @p becomes known as the holder of @addr's port there, until it is deleted, which may be twice. */
+void exs_verbs_port_add(struct exs_verbs_port *p, const struct sockaddr_storage *addr);
 void exs_verbs_port_del(struct exs_verbs_port *p);
-/* Whether identifiers besides @p have @port, and all that are known are of its user. */
-bool exs_verbs_port_is_own(const struct exs_verbs_port *p, __be16 port);
+/* Whether there are others than @p that exclude @addr, and all that are known are of its user. */
+bool exs_verbs_port_is_own(const struct exs_verbs_port *p, const struct sockaddr_storage *addr);
 
 /* verbs_qp.c */
 int exs_verbs_make_qp(struct exs_verbs_ep *v);

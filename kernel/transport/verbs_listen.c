@@ -342,7 +342,7 @@ static struct exs_conn *exs_verbs_fail_pending(struct exs_bound *l)
 	return conn;
 }
 
-static void exs_verbs_unbind(struct exs_bound *l)
+static void exs_verbs_end_bound(struct exs_bound *l)
 {
 	struct exs_conn *conn;
 
@@ -357,6 +357,13 @@ static void exs_verbs_unbind(struct exs_bound *l)
 		exs_conn_put(conn);
 	}
 	exs_verbs_listener_put(l);
+}
+
+/* Endpoints of accepted connections refer to it for longer, but have no port. */
+static void exs_verbs_unbind(struct exs_bound *l)
+{
+	exs_verbs_port_del(&l->port);
+	exs_verbs_end_bound(l);
 }
 
 /* Whether a TCP socket has this address, or one that includes it. */
@@ -421,7 +428,7 @@ static struct exs_bound *exs_verbs_bound_alloc(struct net *net, kuid_t uid, unsi
 /* Another identifier has the port. */
 static int exs_verbs_in_use(const struct exs_bound *l)
 {
-	return exs_verbs_port_is_own(&l->port, exs_verbs_port(&l->addr)) ? -EBUSY : -EADDRINUSE;
+	return exs_verbs_port_is_own(&l->port, &l->addr) ? -EBUSY : -EADDRINUSE;
 }
 
 static int exs_verbs_bind(struct net *net, kuid_t uid, struct sockaddr_storage *addr,
@@ -442,7 +449,7 @@ static int exs_verbs_bind(struct net *net, kuid_t uid, struct sockaddr_storage *
 		exs_verbs_unbind(l);
 		return err;
 	}
-	exs_verbs_port_add(&l->port, exs_verbs_port(addr));
+	exs_verbs_port_add(&l->port, addr);
 	*out = l;
 	return 0;
 }
@@ -457,13 +464,15 @@ static int exs_verbs_listen_alone(struct exs_bound *l)
 	int err;
 
 	lockdep_assert_held(&l->id_lock);
+	if (!(l->flags & EXS_BIND_REUSE))
+		return -EBUSY;
 	rdma_destroy_id(l->id);
 	l->id = NULL;
 	l->flags &= ~EXS_BIND_REUSE;
-	err = exs_verbs_make_id(l);
-	if (err == -EADDRINUSE)
+	/* For whatever reason: privileges that bind(2) had may be gone. */
+	if (exs_verbs_make_id(l))
 		return exs_verbs_in_use(l);
-	err = err ?: rdma_listen(l->id, l->backlog);
+	err = rdma_listen(l->id, l->backlog);
 	return err == -EADDRINUSE ? -EBUSY : err;
 }
 
@@ -519,7 +528,8 @@ static int exs_verbs_create_bound(struct exs_bound *l, struct exs_conn *conn)
 	err = exs_verbs_give_id(l, id, v);
 	if (err)
 		goto no_device;
-	exs_verbs_unbind(l);
+	/* The endpoint has the port. */
+	exs_verbs_end_bound(l);
 	return 0;
 
 no_device:

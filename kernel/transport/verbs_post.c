@@ -384,9 +384,20 @@ int exs_verbs_post(struct exs_ep *ep, struct exs_tx *tx)
 	v->chain->slot = slot;
 	if (!err)
 		err = exs_verbs_add[tx->kind](v->chain, tx) ?: v->chain->err;
-	if (!err && over)
-		exs_conn_sent(ep->conn, over);
+	slot->over = over;
+	if (over && !v->chain->over)
+		v->chain->over = slot;
 	return err;
+}
+
+/* Those from @slot on were posted. */
+static void exs_verbs_sends_over(struct exs_verbs_ep *v, struct exs_verbs_slot *slot)
+{
+	list_for_each_entry_from(slot, &v->slots_posted, link) {
+		if (slot->over)
+			exs_conn_sent(v->ep.conn, slot->over);
+		slot->over = NULL;
+	}
 }
 
 /* exs_ep_ops.flush */
@@ -395,12 +406,16 @@ int exs_verbs_flush(struct exs_ep *ep, int err)
 {
 	struct exs_verbs_ep *v = exs_verbs_ep(ep);
 	struct exs_verbs_chain *chain = v->chain;
+	struct exs_verbs_slot *over;
 
 	lockdep_assert_held(&ep->conn->lock);
 	if (!chain)
 		return err;
 	v->chain = NULL;
+	over = chain->over;
 	err = exs_chain_end(chain, err);
+	if (!err && over)
+		exs_verbs_sends_over(v, over);
 	if (err != -ENOTCONN)
 		return err;
 	/* The connection is about to end: post nothing more. */

@@ -14,8 +14,11 @@ static struct kmem_cache *exs_recvs_cache;
 
 int exs_recvs_init(void)
 {
-	exs_recvs_cache = kmem_cache_create("exs_recvs", EXS_VERBS_RECVS * EXS_WIRE_BUF_LEN,
-					    dma_get_cache_alignment(), SLAB_ACCOUNT, NULL);
+	const u32 len = EXS_VERBS_RECVS * EXS_WIRE_BUF_LEN;
+
+	/* Programs get all of it. */
+	exs_recvs_cache = kmem_cache_create_usercopy("exs_recvs", len, dma_get_cache_alignment(),
+						     SLAB_ACCOUNT, 0, len, NULL);
 	return exs_recvs_cache ? 0 : -ENOMEM;
 }
 

@@ -103,6 +103,7 @@ struct exs_verbs_slot *exs_verbs_slot_take(struct exs_verbs_ep *v)
 		v->chains_begun++;
 		slot->wrs = 0;
 		slot->x = NULL;
+		slot->over = NULL;
 		slot->fin = false;
 		slot->advert = false;
 		slot->copied = false;
