@@ -195,6 +195,27 @@ static void port_of_another(void)
 	must_be(delta("fallback_port"), 0);
 }
 
+/* A connection that was accepted has no port. */
+static void port_of_gone(void)
+{
+	union address at = address_of(SERVER, 0);
+	int theirs = sharing_stranger(), c = new_socket(), s, first, next;
+
+	must(bind(theirs, &at.sa, address_len(&at)));
+	must(listen(theirs, 1));
+	at = name_of(theirs);
+	must(connect_to(c, theirs));
+	s = must(accept(theirs, NULL, NULL));
+	close(theirs);
+	first = sharing(SO_REUSEPORT);
+	next = sharing(SO_REUSEPORT);
+	must(bind(first, &at.sa, address_len(&at)));
+	must_be(why(first), EXS_FELL_BACK_NOT);
+	must(bind(next, &at.sa, address_len(&at)));
+	must_be(why(next), EXS_FELL_BACK_PORT);
+	talk(c, s);
+}
+
 /* The user's own socket may have it, even if that is connected by now. */
 static void port_of_own(void)
 {
@@ -1279,6 +1300,7 @@ static const struct e2e_case cases[] = {
 	{ "bound", bound, .on = ON_FACES, .needs = NEEDS_RXE },
 	{ "port_taken", port_taken, .on = ON_FACES, .needs = NEEDS_RXE },
 	{ "port_of_another", port_of_another, .on = ON_FACES, .needs = NEEDS_RXE },
+	{ "port_of_gone", port_of_gone, .on = ON_FACES, .needs = NEEDS_RXE },
 	{ "port_of_own", port_of_own, .on = ON_FACES, .needs = NEEDS_RXE },
 	{ "refused_by_both", refused_by_both, .on = ON_FACES },
 	{ "nonblock_refused", nonblock_refused, .on = ON_FACES },
