@@ -436,11 +436,13 @@ static long inline_of_pieces(struct pair *p, exs_qhandle_t q, int count)
 {
 	enum { PIECE = 100 };
 	exs_mhandle_t m = region_new(buf, count * PIECE, EXS_ACCESS_WRITE);
-	long before;
+	long before = delta("adverts_tx");
 	int i;
 
 	for (i = 0; i < count; i++)
 		start_recv(p->s, buf + i * PIECE, PIECE, MSG_WAITALL, q, i, m);
+	/* Some may wait until those before them are acknowledged. */
+	wait_delta("adverts_tx", before + count);
 	round_trip(p);
 	before = delta("inline_tx_bytes");
 	send_all(p->c, 7, 0, count * PIECE);
@@ -476,7 +478,7 @@ static void inlined_all(void)
 	set_option(p.c, EXS_SO_INLINE_MAX, 256);
 	for (i = 0; i < COUNT; i++)
 		start_recv(p.s, buf + i * LEN, LEN, MSG_WAITALL, q, i, NO_REGION);
-	round_trip(&p);
+	wait_delta("adverts_tx", COUNT);
 	check(delta("inline_tx_bytes") > COUNT * 16, "no offers went inline");
 	for (i = 0; i < COUNT; i++) {
 		send_all(p.c, i, 0, LEN);
