@@ -216,6 +216,23 @@ static void port_of_gone(void)
 	talk(c, s);
 }
 
+/* That port of another address is not this one. */
+static void port_elsewhere(void)
+{
+	union address at = address_of(SERVER, 0), other;
+	int theirs = sharing_stranger(), first = sharing(SO_REUSEPORT), next = sharing(SO_REUSEPORT);
+
+	shell("ip addr add 10.77.0.5/24 dev rxe0dev");
+	must(bind(first, &at.sa, address_len(&at)));
+	at = name_of(first);
+	other = address_from(AF_INET, "10.77.0.5", port_of(&at));
+	must(bind(theirs, &other.sa, address_len(&other)));
+	must(bind(next, &at.sa, address_len(&at)));
+	must_be(why(next), EXS_FELL_BACK_PORT);
+	close(theirs);
+	shell("ip addr del 10.77.0.5/24 dev rxe0dev");
+}
+
 /* The user's own socket may have it, even if that is connected by now. */
 static void port_of_own(void)
 {
@@ -1063,6 +1080,7 @@ static void set_after_bind(void)
 
 	set_int(l, SOL_TCP, TCP_CORK, 1);
 	set_int(l, SOL_TCP, TCP_USER_TIMEOUT, 5000);
+	set_int(l, SOL_SOCKET, SO_TIMESTAMP, 1);
 	must(bind(l, &at.sa, address_len(&at)));
 	must_be(why(l), EXS_FELL_BACK_NOT);
 	set_int(l, SOL_SOCKET, SO_MARK, 7);
@@ -1070,6 +1088,7 @@ static void set_after_bind(void)
 	set_int(l, SOL_TCP, TCP_NODELAY, 1);
 	set_int(l, SOL_TCP, TCP_CORK, 0);
 	set_int(l, SOL_TCP, TCP_USER_TIMEOUT, 0);
+	set_int(l, SOL_SOCKET, SO_TIMESTAMPNS, 1);
 	must(listen(l, 1));
 	must_be(why(l), EXS_FELL_BACK_OPTION);
 	must_be(get_int(l, SOL_SOCKET, SO_MARK), 7);
@@ -1077,6 +1096,7 @@ static void set_after_bind(void)
 	must_be(get_int(l, SOL_TCP, TCP_NODELAY), 1);
 	must_be(get_int(l, SOL_TCP, TCP_CORK), 0);
 	must_be(get_int(l, SOL_TCP, TCP_USER_TIMEOUT), 0);
+	must_be(get_int(l, SOL_SOCKET, SO_TIMESTAMPNS), 1);
 }
 
 static int filter_nothing(int fd, int option)
@@ -1301,6 +1321,7 @@ static const struct e2e_case cases[] = {
 	{ "port_taken", port_taken, .on = ON_FACES, .needs = NEEDS_RXE },
 	{ "port_of_another", port_of_another, .on = ON_FACES, .needs = NEEDS_RXE },
 	{ "port_of_gone", port_of_gone, .on = ON_FACES, .needs = NEEDS_RXE },
+	{ "port_elsewhere", port_elsewhere, .on = ON_INET, .needs = NEEDS_ONE | NEEDS_RXE },
 	{ "port_of_own", port_of_own, .on = ON_FACES, .needs = NEEDS_RXE },
 	{ "refused_by_both", refused_by_both, .on = ON_FACES },
 	{ "nonblock_refused", nonblock_refused, .on = ON_FACES },
