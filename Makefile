@@ -65,12 +65,12 @@ programs: ## Debian's programs that the tests run over EXS, unpacked in build/pr
 tests: lib tools examples deps-vm ## programs of the end-to-end tests, in build/tests/
 	@$(MAKE) -C tests/e2e BUILD=$(BUILD)
 
-.PHONY: deps-build deps-vm deps-debug deps-lint deps-library deps-bench
-deps-build deps-vm deps-debug deps-lint deps-library deps-bench: deps-%:
+.PHONY: deps-build deps-vm deps-debug deps-lint deps-library deps-bench deps-series
+deps-build deps-vm deps-debug deps-lint deps-library deps-bench deps-series: deps-%:
 	@scripts/deps $*
 
 ##@ Checking
-.PHONY: check check-proto check-lib check-mutants check-kunit check-e2e check-debug lint
+.PHONY: check check-proto check-lib check-mutants check-kunit check-e2e check-debug lint series-check
 check: ## all of these, with a summary
 	$(if $(QUICK),$(error make check runs everything: unset QUICK))
 	@tests/check lint check-proto check-lib check-mutants check-kunit check-e2e check-debug
@@ -98,6 +98,9 @@ check-debug: tests debug-modules ## the same under KASAN, lockdep, kmemleak, ...
 
 again: tests vm-modules ## TESTS=... in a machine that stays up: seconds, from the second time on; KERNEL=6.12|6.1|debug
 	@tests/run --again --kernel $(KERNEL) $(if $(QUICK),--quick) $(TESTS)
+
+series-check: debug-modules deps-series ## patches against the newest kernel, in build/series/: applied, built, checkpatch
+	@scripts/series --check $(BUILD)/series
 
 ##@ Using
 .PHONY: vm vm2 demo bench again
@@ -145,7 +148,7 @@ distclean: ## remove everything built
 help: ## print this text
 	@echo 'New here?  make demo    copy a file between two virtual machines; installs missing packages'
 	@echo '           make check   run all tests'
-	@echo '           make && sudo make install    install on real hardware'
+	@echo '           make && sudo make install    install'
 	@echo
 	@echo 'Directories: PREFIX=$(PREFIX) LIBDIR=PREFIX/lib MANDIR=PREFIX/share/man DOCDIR=PREFIX/share/doc/exs DESTDIR='
 	@echo

@@ -13,6 +13,7 @@
 #include "file/feed.h"
 #include "ordinary/foreign.h"
 #include "ioctl.h"
+#include "op/claim.h"
 #include "op/mm.h"
 #include "op/op.h"
 #include "queue/queue.h"

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * What is called for a ubuf_info of ours: nothing ever is, as no skb refers to one.
+ * Operations of a ubuf_info that exs_call has. They are never called, because no skb refers to
+ * such a ubuf_info.
  */
 #include "compat.h"
 

@@ -85,25 +85,45 @@ static void exs_any_family(const struct sock *sk, struct sockaddr_in *sin, int l
 		sin->sin_family = AF_INET;
 }
 
-static int exs_bind_ours(struct exs_sock *xs, struct socket *sock,
-			 struct sockaddr_unsized *uaddr, int len)
+static int exs_bind_addr_get(struct exs_sock *xs, struct sockaddr_unsized *uaddr, int len,
+			     struct sockaddr_storage *addr, bool *v6)
+{
+	int err = exs_addr_get(xs, uaddr, len, addr, v6);
+
+	return !err && *v6 && addr->ss_family == AF_INET && xs->sk.sk_ipv6only ? -EINVAL : err;
+}
+
+/* If there is a TCP socket beside, its bind() runs BPF programs and checks the port. */
+static int exs_bind_locked(struct exs_sock *xs, struct sockaddr_unsized *uaddr, int len)
 {
 	struct sockaddr_storage addr;
-	bool v6, any_port;
-	u32 flags;
+	u32 flags = BPF_RET_BIND_NO_CAP_NET_BIND_SERVICE;
+	bool v6;
+	int err;
+
+	lockdep_assert_held(&xs->op_lock);
+	err = exs_bind_addr_get(xs, uaddr, len, &addr, &v6);
+	if (err)
+		return err;
+	if (exs_sock_state(xs) == EXS_UNCONNECTED)
+		exs_tcp_prepare(xs, v6 ? AF_INET6 : AF_INET);
+	if (!xs->tcp) {
+		err = exs_filter_bind(&xs->sk, uaddr, &len, &flags);
+		if (!err)
+			err = exs_bind_addr_get(xs, uaddr, len, &addr, &v6);
+		if (err)
+			return err;
+	}
+	return exs_bind_addr(xs, &addr, v6, flags & BPF_RET_BIND_NO_CAP_NET_BIND_SERVICE);
+}
+
+static int exs_bind_ours(struct exs_sock *xs, struct sockaddr_unsized *uaddr, int len)
+{
 	int err;
 
 	exs_any_family(&xs->sk, (struct sockaddr_in *)uaddr, len);
-	err = exs_filter_addr(&xs->sk, uaddr, &len, true, &flags);
-	if (!err)
-		err = exs_addr_get(xs, uaddr, len, &addr, &v6);
-	if (!err && v6 && addr.ss_family == AF_INET && xs->sk.sk_ipv6only)
-		err = -EINVAL;
-	if (err)
-		return err;
-	any_port = flags & BPF_RET_BIND_NO_CAP_NET_BIND_SERVICE;
 	mutex_lock(&xs->op_lock);
-	err = exs_bind_addr(xs, &addr, v6, any_port);
+	err = exs_bind_locked(xs, uaddr, len);
 	mutex_unlock(&xs->op_lock);
 	return err;
 }
@@ -115,7 +135,7 @@ static int exs_bind(struct socket *sock, struct sockaddr_unsized *uaddr, int len
 
 	if (!xs)
 		return exs_tcp_ops(sock)->bind(sock, uaddr, len);
-	err = exs_bind_ours(xs, sock, uaddr, len);
+	err = exs_bind_ours(xs, uaddr, len);
 	/* TCP took over during bind. */
 	return err == -EXS_ETCP ? 0 : err;
 }
@@ -278,16 +298,17 @@ static int exs_connect_call(struct socket *sock, struct sockaddr_unsized *uaddr,
 			    int flags)
 {
 	struct exs_sock *xs = exs_of(sock);
-	bool began = xs && sock->state == SS_UNCONNECTED;
-	int err = -EXS_ETCP;
+	unsigned long start = jiffies;
+	bool began;
+	int err;
 
-	if (xs)
-		err = exs_connect_ours(xs, sock, uaddr, len, flags);
-	if (err != -EXS_ETCP)
-		return err;
-	err = exs_tcp_ops(sock)->connect(sock, uaddr, len, flags);
-	/* exs_fall_back_connect() has made TCP's first call, so this is its second. */
-	return err == -EALREADY && began ? -EINPROGRESS : err;
+	if (!xs)
+		return exs_tcp_ops(sock)->connect(sock, uaddr, len, flags);
+	began = sock->state == SS_UNCONNECTED;
+	err = exs_connect_ours(xs, sock, uaddr, len, flags);
+	if (err == -EXS_ETCP)
+		err = exs_tcp_connect(sock, uaddr, len, flags, start, began);
+	return err;
 }
 
 /* The own name; while connecting, that of the attempt. lock_sock held. */

@@ -174,7 +174,8 @@ static int exs_bind_tcp_too(struct exs_sock *xs, struct sockaddr_storage *addr)
 	why = exs_fallback_at_once(xs, NULL);
 	if (why)
 		return exs_fall_back(xs, why);
-	err = exs_bind_verbs(xs, addr);
+	/* A BPF program may have changed it. */
+	err = exs_addr_is_local(addr) ? exs_bind_verbs(xs, addr) : -EADDRNOTAVAIL;
 	if (!err || err == -EADDRINUSE || (err == -EBUSY && !xs->sk.sk_reuseport))
 		return exs_port_error(err);
 	return exs_fall_back(xs, exs_fallback_why(err));
@@ -182,16 +183,17 @@ static int exs_bind_tcp_too(struct exs_sock *xs, struct sockaddr_storage *addr)
 
 static int exs_bind_both(struct exs_sock *xs, struct sockaddr_storage *addr, bool v6)
 {
+	const struct sockaddr_storage asked = *addr;
 	/* In the same place in both families. */
-	__be16 port = ((struct sockaddr_in *)addr)->sin_port;
-	int err, tries = port ? 1 : EXS_BIND_TRIES;
+	int err = 0, tries = ((struct sockaddr_in *)addr)->sin_port ? 1 : EXS_BIND_TRIES;
 
 	assign_bit(EXS_SK_V6, &xs->flags, v6);
 	do {
 		exs_tcp_prepare(xs, v6 ? AF_INET6 : AF_INET);
+		/* TCP's bind() was to be asked about this address. */
 		if (!xs->tcp)
-			return exs_port_error(exs_bind_verbs(xs, addr));
-		((struct sockaddr_in *)addr)->sin_port = port;
+			return err ?: exs_port_error(exs_bind_verbs(xs, addr));
+		*addr = asked;
 		err = exs_bind_tcp_too(xs, addr);
 		/* Its port is released, and the next try gets another one. */
 		if (err && err != -EXS_ETCP)

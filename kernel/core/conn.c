@@ -16,7 +16,7 @@
 #include "sock.h"
 #include "stats.h"
 
-/* A message that is kept costs its length and EXS_EAGER_OVERHEAD. */
+/* Without a ring. A message that is kept costs its length and EXS_EAGER_OVERHEAD. */
 #define EXS_HELLO_EAGER_SPACE	(64 * EXS_WIRE_BUF_LEN)
 /* A stream's, before it has a ring. Allocated when first needed. */
 #define EXS_HELLO_EAGER_STREAM	2048
@@ -158,9 +158,13 @@ void exs_conn_release(struct kref *ref)
 
 static u32 exs_hello_eager_space(const struct exs_conn *conn)
 {
-	if (conn->socktype == EXS_WIRE_SEQPACKET)
-		return EXS_HELLO_EAGER_SPACE;
-	return exs_conn_ringless(conn) ? 0 : EXS_HELLO_EAGER_STREAM;
+	int ring = exs_option(&conn->options, EXS_SO_RING);
+
+	if (conn->socktype == EXS_WIRE_STREAM)
+		return exs_conn_ringless(conn) ? 0 : EXS_HELLO_EAGER_STREAM;
+	if (ring == EXS_RING_DEFAULT)
+		ring = exs_sysctl(conn->xn, ring_size);
+	return ring ?: EXS_HELLO_EAGER_SPACE;
 }
 
 void exs_conn_hello(const struct exs_conn *conn, struct exs_hello *hello)

@@ -109,7 +109,7 @@ struct exs_map {
  * @call: the asynchronous call; NULL if the memory is ours
  * @sibling: in call->xfers, until it has ended
  * @gate: send: one with snd.gate, at whose place this one is sent, or NULL
- * @behind: send: those that have ended, and whose end nobody may see before this one's
+ * @behind: send: later ones that have ended, but must not be reported before this one
  * @waits: send: it is or was among those of another one
  * @msg_flags: MSG_TRUNC, MSG_EOR for the caller
  * @tx_pending: send: posted pieces whose completion is outstanding
@@ -369,9 +369,9 @@ static inline void exs_conn_put(struct exs_conn *conn)
 
 /*
  * Messages that we can take before we must return a credit: at first, and where the peer
- * cannot ask for more.
+ * cannot ask for more. With one less, each answer would come with a CREDIT: rule 5 of credit.c.
  */
-#define EXS_HELLO_CREDITS	EXS_WIRE_CREDITS_MIN
+#define EXS_HELLO_CREDITS	(EXS_WIRE_CREDITS_MIN + 1)
 #define EXS_FIXED_CREDITS	16u
 
 /* Our hello. */

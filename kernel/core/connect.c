@@ -206,6 +206,16 @@ void exs_attempt_init(struct exs_sock *xs)
 	exs_turn_init(&xs->turn, EXS_POOL_ATTEMPT, exs_attempt_again);
 }
 
+static bool exs_attempt_unanswered(struct exs_conn *conn)
+{
+	bool unanswered;
+
+	spin_lock(&conn->lock);
+	unanswered = conn->falls_back && conn->state == EXS_CONN_CONNECTING && !conn->engine_up;
+	spin_unlock(&conn->lock);
+	return unanswered;
+}
+
 void exs_connect_abort(struct exs_sock *xs, int err)
 {
 	struct exs_decision s = { .err = -ECANCELED };
@@ -214,6 +224,8 @@ void exs_connect_abort(struct exs_sock *xs, int err)
 	lock_sock(sk);
 	s.drop = xs->attempt;
 	if (s.drop) {
+		if (exs_attempt_unanswered(s.drop))
+			exs_peer_did_not_answer(xs);
 		WRITE_ONCE(xs->attempt, NULL);
 		s.waiter = exs_take_waiter(xs);
 		xs->starting = false;
@@ -297,6 +309,7 @@ static int exs_connect_begin(struct exs_sock *xs, const struct sockaddr_storage 
 			assign_bit(EXS_SK_V6, &xs->flags, v6);
 		xs->starting = true;
 		xs->attempts++;
+		xs->began = jiffies;
 		xs->peer = *addr;
 		WRITE_ONCE(sk->sk_err, 0);
 		WRITE_ONCE(sk->sk_shutdown, 0);
@@ -323,8 +336,7 @@ static int exs_connect_endpoint(struct exs_sock *xs, struct exs_conn *conn)
 	return exs_transport.create_bound(bound, conn);
 }
 
-static struct exs_conn *exs_connect_make(struct exs_sock *xs,
-					 const struct sockaddr_storage *addr)
+static struct exs_conn *exs_connect_make(struct exs_sock *xs)
 {
 	struct mem_cgroup *memcg;
 	struct exs_conn *conn;
@@ -340,9 +352,9 @@ static struct exs_conn *exs_connect_make(struct exs_sock *xs,
 		return ERR_PTR(-ENOMEM);
 	if (test_bit(EXS_SK_BOUND, &xs->flags))
 		conn->local = xs->local;
-	conn->peer = *addr;
+	conn->peer = xs->peer;
 	conn->bound_dev_if = READ_ONCE(xs->sk.sk_bound_dev_if);
-	conn->tos = exs_inet_tos(&xs->sk, addr->ss_family);
+	conn->tos = exs_inet_tos(&xs->sk, xs->peer.ss_family);
 	conn->falls_back = exs_may_fall_back(xs);
 	err = exs_limit_charge(EXS_LIMIT_CONNS, 1, &conn->user);
 	if (!err)
@@ -353,14 +365,11 @@ static struct exs_conn *exs_connect_make(struct exs_sock *xs,
 	return ERR_PTR(err);
 }
 
-/* No attempt is made, because of @why or @err: the socket falls back to TCP, or is as before. */
-static int exs_connect_without(struct exs_sock *xs, int why, int err)
+/* The socket is as it was before exs_connect_begin(). Return: @err. */
+static int exs_connect_undo(struct exs_sock *xs, int err)
 {
 	struct sock *sk = &xs->sk;
 
-	lockdep_assert_held(&xs->op_lock);
-	if (exs_may_fall_back(xs))
-		return exs_fall_back_connect(xs, why ?: exs_fallback_why(err));
 	lock_sock(sk);
 	xs->starting = false;
 	exs_attempt_reset(xs);
@@ -369,29 +378,75 @@ static int exs_connect_without(struct exs_sock *xs, int why, int err)
 	return err;
 }
 
-/* A TCP socket, if it may be needed. Operations that wait for connect(2) do not need it. */
+/* No attempt is made, because of @why or @err: the socket falls back to TCP, or is as before. */
+static int exs_connect_without(struct exs_sock *xs, int why, int err)
+{
+	lockdep_assert_held(&xs->op_lock);
+	if (exs_may_fall_back(xs))
+		return exs_fall_back_connect(xs, why ?: exs_fallback_why(err));
+	return exs_connect_undo(xs, err);
+}
+
+/* A TCP socket, if it may be needed. */
 static void exs_connect_tcp(struct exs_sock *xs)
 {
-	if (READ_ONCE(xs->connect_waiter))
-		exs_tcp_drop(xs);
-	else if (!test_bit(EXS_SK_BOUND, &xs->flags) || xs->tcp)
+	if (!test_bit(EXS_SK_BOUND, &xs->flags) || xs->tcp)
 		exs_tcp_prepare(xs, test_bit(EXS_SK_V6, &xs->flags) ? AF_INET6 : AF_INET);
 }
 
-/* Return: the attempt, with a reference for the caller; or ERR_PTR. */
-static struct exs_conn *exs_connect_prepare(struct exs_sock *xs, struct socket *sock, bool v6,
-					    const struct sockaddr_storage *addr)
+static int exs_connect_addr(struct exs_sock *xs, struct sockaddr_unsized *uaddr, int len,
+			    struct sockaddr_storage *addr, bool *v6)
 {
+	int err = exs_addr_get(xs, uaddr, len, addr, v6);
+
+	if (!err && *v6 && addr->ss_family == AF_INET && xs->sk.sk_ipv6only)
+		err = -ENETUNREACH;
+	return err;
+}
+
+/* BPF programs of the cgroup may refuse or change the address: once for EXS and TCP. */
+static int exs_connect_filter(struct exs_sock *xs, struct sockaddr_unsized *uaddr, int len)
+{
+	struct sockaddr_storage addr;
+	bool v6;
+	int err;
+
+	lockdep_assert_held(&xs->op_lock);
+	err = exs_filter_connect(&xs->sk, xs->tcp, uaddr, &len);
+	if (!err)
+		err = exs_connect_addr(xs, uaddr, len, &addr, &v6);
+	if (err)
+		return err;
+	/* Operations that wait for connect(2) do not need it. */
+	if (READ_ONCE(xs->connect_waiter))
+		exs_tcp_drop(xs);
+	lock_sock(&xs->sk);
+	xs->peer = addr;
+	release_sock(&xs->sk);
+	return 0;
+}
+
+/* Return: the attempt, with a reference for the caller; or ERR_PTR. */
+static struct exs_conn *exs_connect_prepare(struct exs_sock *xs, struct socket *sock,
+					    struct sockaddr_unsized *uaddr, int len)
+{
+	struct sockaddr_storage addr;
 	struct sock *sk = &xs->sk;
 	struct exs_conn *conn;
 	int err, why;
+	bool v6;
 
-	err = exs_connect_begin(xs, addr, v6);
+	err = exs_connect_addr(xs, uaddr, len, &addr, &v6);
+	if (!err)
+		err = exs_connect_begin(xs, &addr, v6);
 	if (err)
 		return ERR_PTR(err);
 	exs_connect_tcp(xs);
-	why = exs_fallback_at_once(xs, addr);
-	conn = why ? NULL : exs_connect_make(xs, addr);
+	err = exs_connect_filter(xs, uaddr, len);
+	if (err)
+		return ERR_PTR(exs_connect_undo(xs, err));
+	why = exs_fallback_at_once(xs, &xs->peer);
+	conn = why ? NULL : exs_connect_make(xs);
 	if (IS_ERR_OR_NULL(conn))
 		return ERR_PTR(exs_connect_without(xs, why, PTR_ERR(conn)));
 	exs_conn_get(conn);
@@ -439,10 +494,10 @@ static bool exs_connect_goes_on(int err)
 }
 
 /*
- * The transport dropped the attempt @conn with @err. If it is decided by now, so is
- * connect(2), unless that returns early (EINPROGRESS, a signal): then SO_ERROR gets the
- * result. If it was aborted, the socket's state is already right, and another attempt may
- * be pending.
+ * The transport dropped the attempt @conn with @err. If the attempt is decided by now, connect(2)
+ * returns the result, unless it returns early (EINPROGRESS, a signal): then SO_ERROR gets the
+ * result. If the attempt was aborted, the socket's state is already right, and another attempt
+ * may be pending.
  */
 static int exs_connect_end(struct exs_sock *xs, struct socket *sock,
 			   const struct exs_conn *conn, int err)
@@ -481,7 +536,7 @@ static int exs_connect_end(struct exs_sock *xs, struct socket *sock,
  * wait, not the attempt.
  */
 static int exs_connect_start(struct exs_sock *xs, struct socket *sock,
-			     const struct sockaddr_storage *addr, bool v6, long timeo)
+			     struct sockaddr_unsized *uaddr, int len, long timeo)
 {
 	struct exs_conn *conn;
 	u32 attempt;
@@ -489,11 +544,11 @@ static int exs_connect_start(struct exs_sock *xs, struct socket *sock,
 	int err;
 
 	mutex_lock(&xs->op_lock);
-	conn = exs_connect_prepare(xs, sock, v6, addr);
+	conn = exs_connect_prepare(xs, sock, uaddr, len);
 	attempt = xs->attempts;
 	user_timeout = exs_user_timeout(xs);
 	if (!IS_ERR(conn))
-		xs->own_way = user_timeout || conn->bound_dev_if;
+		xs->own_way = conn->bound_dev_if;
 	mutex_unlock(&xs->op_lock);
 	if (IS_ERR(conn))
 		return PTR_ERR(conn);
@@ -527,19 +582,9 @@ int exs_connect_refuse(struct exs_sock *xs, int err)
 static int exs_connect_new(struct exs_sock *xs, struct socket *sock,
 			   struct sockaddr_unsized *uaddr, int len, long timeo)
 {
-	struct sockaddr_storage addr;
-	u32 flags;
-	bool v6;
-	int err;
-
 	if (exs_sock_state(xs) == EXS_LISTENING)
 		return -EISCONN;
-	err = exs_filter_addr(&xs->sk, uaddr, &len, false, &flags);
-	if (!err)
-		err = exs_addr_get(xs, uaddr, len, &addr, &v6);
-	if (!err && v6 && addr.ss_family == AF_INET && xs->sk.sk_ipv6only)
-		err = -ENETUNREACH;
-	return err ?: exs_connect_start(xs, sock, &addr, v6, timeo);
+	return exs_connect_start(xs, sock, uaddr, len, timeo);
 }
 
 int exs_connect(struct exs_sock *xs, struct socket *sock, struct sockaddr_unsized *uaddr, int len,

@@ -185,11 +185,12 @@ void exs_connect_abort(struct exs_sock *xs, int err);
 /* @to, which nobody else knows yet, is in the cgroup of @sk, not in the caller's. Any context. */
 void exs_cgroup_give(const struct sock *sk, struct sock *to);
 /*
- * Run the BPF programs of the socket's cgroup on @uaddr, which they may change; @bind: else it
- * is for connect(). @flags: BPF_RET_BIND_*. Sleeps, no locks held. Return: 0 or -EPERM, or the
- * program's error.
+ * Run the BPF programs of the socket's cgroup on @uaddr, which they may change. @flags:
+ * BPF_RET_BIND_*. @beside: the TCP socket that they get, or NULL. Sleep; lock_sock not held.
+ * Return: 0 or -EPERM, or the program's error.
  */
-int exs_filter_addr(const struct sock *sk, void *uaddr, int *len, bool bind, u32 *flags);
+int exs_filter_bind(const struct sock *sk, void *uaddr, int *len, u32 *flags);
+int exs_filter_connect(const struct sock *sk, struct socket *beside, void *uaddr, int *len);
 /* Likewise for the result of getsockname() or, for @peer, getpeername(). */
 void exs_filter_name(const struct sock *sk, void *uaddr, int *len, bool peer);
 

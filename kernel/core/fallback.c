@@ -8,11 +8,11 @@
  * returns its connections as plain TCP sockets.
  *
  * When EXS cannot do what the program wants, TCP's sock takes the place of ours: sock->sk is
- * exchanged, once, by one store, and the socket is TCP's for good (HANDED). The file, its
- * wait queue, and so epoll sets and duplicates of the descriptor, remain. Our sock remains,
- * too, until the socket is closed (the inode refers to it), as a call may still use it. That
- * call finds the state HANDED, under op_lock or when it is woken, returns -EXS_ETCP, and is
- * made again on TCP.
+ * exchanged, once, by one store, and the socket is TCP's for good (HANDED). The file and its
+ * wait queue remain, and with them epoll sets and duplicates of the descriptor. Our sock also
+ * remains until the socket is closed (the inode refers to it), as a call may still use it. Such
+ * a call finds the state HANDED, under op_lock or when it is woken, and returns -EXS_ETCP. Then
+ * it is made again on TCP.
  *
  * The exchange is made with op_lock and lock_sock held. TCP's connect() has begun by
  * then, and its end was not reported to anybody: poll() goes from "connecting" to
@@ -24,6 +24,7 @@
 #include <linux/module.h>
 #include <linux/security.h>
 #include <linux/tcp.h>
+#include <net/inet_common.h>
 #include <net/inet_connection_sock.h>
 #include <net/inet_sock.h>
 
@@ -142,11 +143,17 @@ static void exs_tcp_options_beside(struct exs_sock *xs)
 }
 
 /* SO_BINDTODEVICE and IPV6_V6ONLY: which interfaces and addresses it uses. */
-static void exs_tcp_place(const struct exs_sock *xs, struct sock *to)
+static void exs_tcp_place(struct exs_sock *xs, struct sock *to)
 {
+	int device = READ_ONCE(xs->sk.sk_bound_dev_if);
+
 	lock_sock(to);
-	to->sk_bound_dev_if = READ_ONCE(xs->sk.sk_bound_dev_if);
-	sk_dst_reset(to);
+	/* A BPF program may have bound it elsewhere. */
+	if (device != xs->given_device) {
+		to->sk_bound_dev_if = device;
+		sk_dst_reset(to);
+		xs->given_device = device;
+	}
 	/* bind() to an IPv6 address sets it. */
 	if (to->sk_family == AF_INET6 && !inet_sk(to)->inet_num)
 		to->sk_ipv6only = xs->sk.sk_ipv6only;
@@ -175,6 +182,7 @@ static void exs_tcp_create(struct exs_sock *xs, int family)
 
 	xs->given_priority = 0;
 	xs->given_mark = 0;
+	xs->given_device = 0;
 	err = __sock_create(sock_net(sk), family, SOCK_STREAM, IPPROTO_TCP, &xs->tcp,
 			    sk->sk_kern_sock);
 	if (err)
@@ -222,14 +230,22 @@ int exs_tcp_bind(struct exs_sock *xs, struct sockaddr_storage *addr)
 {
 	struct sockaddr_storage name = {};
 	int len = exs_addr_put(xs, addr, &name);
+	const struct sock *sk = xs->tcp->sk;
 	int err;
 
 	lockdep_assert_held(&xs->op_lock);
 	exs_tcp_port_now(xs->tcp->sk);
 	err = kernel_bind(xs->tcp, (struct sockaddr_unsized *)&name, len);
+	if (err)
+		return err;
+	/* A BPF program may have changed the address, too. */
+	if (addr->ss_family == AF_INET6)
+		((struct sockaddr_in6 *)addr)->sin6_addr = *inet6_rcv_saddr(sk);
+	else
+		((struct sockaddr_in *)addr)->sin_addr.s_addr = inet_sk(sk)->inet_rcv_saddr;
 	/* In the same place in both families. */
-	((struct sockaddr_in *)addr)->sin_port = inet_sk(xs->tcp->sk)->inet_sport;
-	return err;
+	((struct sockaddr_in *)addr)->sin_port = inet_sk(sk)->inet_sport;
+	return 0;
 }
 
 /* @sk wakes threads that wait at @sock, and belongs to it. lock_sock(@sk) held. */
@@ -330,7 +346,7 @@ int exs_fallback_at_once(struct exs_sock *xs, const struct sockaddr_storage *pee
 		return EXS_FELL_BACK_DISABLED;
 	if (exs_sock_check_promises(&xs->sk))
 		return EXS_FELL_BACK_OPTION;
-	if (peer && exs_peer_is_silent(xn, peer))
+	if (peer && exs_peer_is_silent(xn, peer, READ_ONCE(xs->sk.sk_uid)))
 		return EXS_FELL_BACK_REMEMBERED;
 	return EXS_FELL_BACK_NOT;
 }
@@ -418,12 +434,74 @@ int exs_fall_back(struct exs_sock *xs, int why)
  * As if connect() had returned EINPROGRESS: TCP's next answer is the result, stored where
  * TCP stores it.
  */
-static void exs_tcp_failed(struct socket *tcp, int err)
+static void exs_tcp_failed(struct exs_sock *xs, int err)
 {
+	struct socket *tcp = xs->tcp;
+
+	set_bit(EXS_SK_TCP_FAILED, &xs->flags);
 	lock_sock(tcp->sk);
 	tcp->state = SS_CONNECTING;
 	WRITE_ONCE(tcp->sk->sk_err, -err);
 	release_sock(tcp->sk);
+}
+
+/*
+ * As kernel_connect() without waiting, but BPF programs of cgroups have seen this connect(2), and
+ * may have changed the address.
+ */
+static int exs_tcp_begin(struct socket *tcp, struct sockaddr_storage *peer, int len)
+{
+	struct sock *sk = tcp->sk;
+	int err;
+
+	lock_sock(sk);
+	err = sk->sk_prot->connect(sk, (struct sockaddr_unsized *)peer, len);
+	if (!err)
+		tcp->state = SS_CONNECTING;
+	release_sock(sk);
+	return err;
+}
+
+static bool exs_tcp_is_connecting(const struct sock *sk)
+{
+	return (1 << inet_sk_state_load(sk)) & (TCPF_SYN_SENT | TCPF_SYN_RECV);
+}
+
+/* Wait for TCP's connect(), which has begun. Return: its result, -EALREADY: there is none yet. */
+static int exs_tcp_wait(struct socket *sock, long timeo)
+{
+	struct sock *sk = sock->sk;
+	int err;
+
+	if (wait_event_interruptible_timeout(*sk_sleep(sk), !exs_tcp_is_connecting(sk), timeo) < 0)
+		return sock_intr_errno(timeo);
+	lock_sock(sk);
+	/* Another thread has ended it, or has got the result. Do not connect again. */
+	if (sock->state == SS_UNCONNECTED)
+		err = sock_error(sk) ?: -ECONNABORTED;
+	else
+		err = __inet_stream_connect(sock, NULL, 0, O_NONBLOCK, 0);
+	release_sock(sk);
+	return err;
+}
+
+int exs_tcp_connect(struct socket *sock, struct sockaddr_unsized *uaddr, int len, int flags,
+		    unsigned long start, bool first)
+{
+	long timeo = sock_sndtimeo(sock->sk, flags & O_NONBLOCK);
+	struct exs_sock *xs = exs_once(sock);
+	int err;
+
+	/* bind() or listen() of another thread fell back. */
+	if (!test_bit(EXS_SK_TCP_BEGUN, &xs->flags))
+		return exs_tcp_ops(sock)->connect(sock, uaddr, len, flags);
+	/* TCP says so without a look at what has come of it. */
+	if (first && !timeo && !test_bit(EXS_SK_TCP_FAILED, &xs->flags))
+		return -EINPROGRESS;
+	if (timeo && timeo != MAX_SCHEDULE_TIMEOUT)
+		timeo = max_t(long, timeo - (jiffies - start), 0);
+	err = exs_tcp_wait(sock, timeo);
+	return err == -EALREADY && first ? -EINPROGRESS : err;
 }
 
 /* With TCP_FASTOPEN_CONNECT the first send would connect; but connect() has begun long ago. */
@@ -434,7 +512,7 @@ static void exs_tcp_connects_now(struct sock *sk)
 	release_sock(sk);
 }
 
-/* Its packets are the program's from the first one on: netfilter asks the file whose they are. */
+/* Netfilter finds the owner of a packet by the socket's file: set it before the first packet. */
 static void exs_tcp_own(struct exs_sock *xs, struct sock *sk)
 {
 	lock_sock(sk);
@@ -442,24 +520,34 @@ static void exs_tcp_own(struct exs_sock *xs, struct sock *sk)
 	release_sock(sk);
 }
 
-int exs_fall_back_connect(struct exs_sock *xs, int why)
+void exs_peer_did_not_answer(struct exs_sock *xs)
 {
 	struct exs_net *xn = exs_net(sock_net(&xs->sk));
+	unsigned int least = exs_sysctl(xn, fallback_timeout) / 4;
+
+	lockdep_assert_held(&xs->op_lock);
+	if (!xs->own_way && time_after_eq(jiffies, xs->began + msecs_to_jiffies(least)))
+		exs_peer_silent(xn, &xs->peer, READ_ONCE(xs->sk.sk_uid));
+}
+
+int exs_fall_back_connect(struct exs_sock *xs, int why)
+{
 	struct sockaddr_storage peer = {};
 	int len = exs_addr_put(xs, &xs->peer, &peer);
 	struct sock *sk = xs->tcp->sk;
 	int err;
 
 	lockdep_assert_held(&xs->op_lock);
-	if (why == EXS_FELL_BACK_NO_ANSWER && !xs->own_way)
-		exs_peer_silent(xn, &xs->peer);
+	if (why == EXS_FELL_BACK_NO_ANSWER)
+		exs_peer_did_not_answer(xs);
 	/* Some may have been set during the EXS attempt. */
 	exs_tcp_settings(xs);
 	exs_tcp_connects_now(sk);
 	exs_tcp_own(xs, sk);
-	err = kernel_connect(xs->tcp, (struct sockaddr_unsized *)&peer, len, O_NONBLOCK);
-	if (err && err != -EINPROGRESS)
-		exs_tcp_failed(xs->tcp, err);
+	set_bit(EXS_SK_TCP_BEGUN, &xs->flags);
+	err = exs_tcp_begin(xs->tcp, &peer, len);
+	if (err)
+		exs_tcp_failed(xs, err);
 	err = exs_fall_back(xs, why);
 	if (READ_ONCE(sk->sk_state) != TCP_SYN_SENT)
 		sk_wake_async(&xs->sk, SOCK_WAKE_IO, POLL_OUT);

@@ -52,7 +52,7 @@ void exs_tcp_prepare(struct exs_sock *xs, int family);
 /* It is not needed any more. */
 void exs_tcp_drop(struct exs_sock *xs);
 
-/* Bind xs->tcp to @addr, which gets the port. */
+/* Bind xs->tcp to @addr, which becomes what it is bound to. */
 int exs_tcp_bind(struct exs_sock *xs, struct sockaddr_storage *addr);
 /* It listens, and wakes threads that wait at the socket. */
 int exs_tcp_listen(struct exs_sock *xs, int backlog);
@@ -64,6 +64,19 @@ void exs_tcp_place_listener(struct exs_sock *xs);
 int exs_fallback_at_once(struct exs_sock *xs, const struct sockaddr_storage *peer);
 /* The reason for a negative errno. */
 int exs_fallback_why(int err);
+
+/*
+ * connect(2) goes on by TCP. @start: when it was called, in jiffies, as SO_SNDTIMEO is for all
+ * of it; @first: it was the program's first call, and has begun TCP's connect.
+ */
+int exs_tcp_connect(struct socket *sock, struct sockaddr_unsized *uaddr, int len, int flags,
+		    unsigned long start, bool first);
+
+/*
+ * The attempt to connect ended without an answer. Later ones do not wait for this peer, unless
+ * the program gave up too soon to tell, or chose the device.
+ */
+void exs_peer_did_not_answer(struct exs_sock *xs);
 
 /*
  * The socket becomes TCP's, as xs->tcp is. Return: -EXS_ETCP.

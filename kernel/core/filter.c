@@ -6,8 +6,8 @@
  * A filter by cgroup is about addresses, in sockets of any family, and often about TCP. The
  * kernel runs the programs only for AF_INET and AF_INET6 sockets, and they may call any
  * helper on the socket: bpf_bind() needs functions that only TCP's struct proto has. So
- * they get a temporary TCP socket in the cgroup of ours. Their changes to the address
- * count, changes to that socket do not.
+ * they get the TCP socket beside ours, if it has one, or a temporary one in the cgroup of ours.
+ * Their changes to the address count, changes to a temporary socket do not.
  */
 #include <linux/bpf-cgroup.h>
 #include <linux/cgroup.h>
@@ -75,33 +75,50 @@ static bool exs_filter_is_on(enum exs_filter what, bool v6)
 	}
 }
 
-static int exs_filter(const struct sock *sk, struct sockaddr *addr, int *len,
-		      enum exs_filter what, u32 *flags)
+static int exs_filter_run(struct sock *tcp, struct sockaddr *addr, int *len,
+			  enum exs_filter what, u32 *flags)
+{
+	bool v6 = addr->sa_family == AF_INET6;
+	int err;
+
+	lock_sock(tcp);
+	err = exs_cgroup_bpf_sock_addr(tcp, addr, len, exs_filter_types[what][v6], flags);
+	release_sock(tcp);
+	return err;
+}
+
+static int exs_filter(const struct sock *sk, struct socket *beside, struct sockaddr *addr,
+		      int *len, enum exs_filter what, u32 *flags)
 {
 	struct socket *tcp;
-	bool v6;
 	int err;
 
 	*flags = 0;
 	if (!exs_filter_knows(sk, addr, *len))
 		return 0;
-	v6 = addr->sa_family == AF_INET6;
-	if (!exs_filter_is_on(what, v6))
+	if (!exs_filter_is_on(what, addr->sa_family == AF_INET6))
 		return 0;
+	if (beside)
+		return exs_filter_run(beside->sk, addr, len, what, flags);
 	err = sock_create_kern(sock_net(sk), addr->sa_family, SOCK_STREAM, IPPROTO_TCP, &tcp);
 	if (err)
 		return err;
 	exs_cgroup_give(sk, tcp->sk);
-	lock_sock(tcp->sk);
-	err = exs_cgroup_bpf_sock_addr(tcp->sk, addr, len, exs_filter_types[what][v6], flags);
-	release_sock(tcp->sk);
+	err = exs_filter_run(tcp->sk, addr, len, what, flags);
 	sock_release(tcp);
 	return err;
 }
 
-int exs_filter_addr(const struct sock *sk, void *uaddr, int *len, bool bind, u32 *flags)
+int exs_filter_bind(const struct sock *sk, void *uaddr, int *len, u32 *flags)
 {
-	return exs_filter(sk, uaddr, len, bind ? EXS_FILTER_BIND : EXS_FILTER_CONNECT, flags);
+	return exs_filter(sk, NULL, uaddr, len, EXS_FILTER_BIND, flags);
+}
+
+int exs_filter_connect(const struct sock *sk, struct socket *beside, void *uaddr, int *len)
+{
+	u32 flags;
+
+	return exs_filter(sk, beside, uaddr, len, EXS_FILTER_CONNECT, &flags);
 }
 
 void exs_filter_name(const struct sock *sk, void *uaddr, int *len, bool peer)
@@ -109,14 +126,19 @@ void exs_filter_name(const struct sock *sk, void *uaddr, int *len, bool peer)
 	u32 flags;
 
 	/* They cannot refuse it. Without memory they are skipped. */
-	exs_filter(sk, uaddr, len, peer ? EXS_FILTER_PEER : EXS_FILTER_NAME, &flags);
+	exs_filter(sk, NULL, uaddr, len, peer ? EXS_FILTER_PEER : EXS_FILTER_NAME, &flags);
 }
 
 #else
 
-int exs_filter_addr(const struct sock *sk, void *uaddr, int *len, bool bind, u32 *flags)
+int exs_filter_bind(const struct sock *sk, void *uaddr, int *len, u32 *flags)
 {
 	*flags = 0;
+	return 0;
+}
+
+int exs_filter_connect(const struct sock *sk, struct socket *beside, void *uaddr, int *len)
+{
 	return 0;
 }
 

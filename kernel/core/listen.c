@@ -9,8 +9,8 @@
  * allocated for it.
  *
  * A ready connection counts for the user who called listen(). A pending one does not,
- * because any peer that reaches the port can begin many. But no hand-shake begins that
- * could not be completed.
+ * because any peer that reaches the port can begin many. No hand-shake begins that could not be
+ * completed now. If several are completed at the limit at the same moment, the last ones are reset.
  *
  * Ready connections go to waiting operations first, in their order, then to
  * accept(2). As with TCP, one that died while waiting is accepted like the
@@ -38,6 +38,7 @@
  * @backlog: most connections in @pending and @ready together
  * @count: their number, including reserved places
  * @half_open: those of them that are not ready
+ * @tcp_is_next: accept(2) took an EXS connection last
  * @user: the user that listens; a reference while @open
  * @memcg: the memory cgroup that is charged; likewise
  * @pending: struct exs_waiting, hand-shake under way
@@ -49,6 +50,7 @@ struct exs_listen {
 	spinlock_t lock;	/* all below */
 	struct sock *sk;
 	bool open;
+	bool tcp_is_next;
 	unsigned int backlog;
 	unsigned int count;
 	unsigned int half_open;
@@ -479,16 +481,21 @@ int exs_listen_ready(struct exs_listen *listen)
 /* For accept(2): a connection, NULL if there is none, -EINVAL if closed, -EXS_ETCP. */
 static struct exs_waiting *exs_listen_try(struct exs_listen *listen)
 {
+	bool tcp = exs_tcp_is_waiting(exs_sk(listen->sk));
 	struct exs_waiting *w = NULL;
 
 	spin_lock(&listen->lock);
-	if (!listen->open)
+	/* If connections of both kinds wait, they take turns. */
+	if (!listen->open) {
 		w = ERR_PTR(-EINVAL);
-	else if (exs_listen_acceptable(listen))
+	} else if (exs_listen_acceptable(listen) && !(tcp && listen->tcp_is_next)) {
 		w = exs_listen_take(listen);
-	spin_unlock(&listen->lock);
-	if (!w && exs_tcp_is_waiting(exs_sk(listen->sk)))
+		listen->tcp_is_next = true;
+	} else if (tcp) {
 		w = ERR_PTR(-EXS_ETCP);
+		listen->tcp_is_next = false;
+	}
+	spin_unlock(&listen->lock);
 	return w;
 }
 
@@ -623,7 +630,10 @@ void exs_listen_stop(struct exs_sock *xs, struct exs_bound *bound)
 	xs->sk.sk_state_change(&xs->sk);
 }
 
-/* Return: as exs_transport.listen(). Who listens may be the device, for us: soft-iWARP. */
+/*
+ * Return: as exs_transport.listen(). If the port is in use, soft-iWARP may have it: its device
+ * listens by TCP for our EXS socket.
+ */
 static int exs_listen_tcp_too(struct exs_sock *xs, int backlog)
 {
 	int err = xs->tcp ? exs_tcp_listen(xs, backlog) : 0;

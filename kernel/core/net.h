@@ -41,9 +41,10 @@ struct exs_sysctls {
 
 #define EXS_PEERS	64
 
-/* A peer that did not answer at the time @silent (jiffies); 0: none. */
+/* A peer that did not answer user @uid at the time @silent (jiffies); 0: none. */
 struct exs_peer {
 	struct in6_addr addr;
+	kuid_t uid;
 	u64 silent;
 };
 
@@ -95,9 +96,9 @@ static inline void exs_net_put(struct exs_net *xn)
 /* peers.c: any context but interrupts. */
 void exs_peers_init(struct exs_net *xn);
 /* Whether the peer did not answer within the last net.exs.fallback_memory milliseconds. */
-bool exs_peer_is_silent(struct exs_net *xn, const struct sockaddr_storage *addr);
+bool exs_peer_is_silent(struct exs_net *xn, const struct sockaddr_storage *addr, kuid_t uid);
 /* It did not answer: remember that. */
-void exs_peer_silent(struct exs_net *xn, const struct sockaddr_storage *addr);
+void exs_peer_silent(struct exs_net *xn, const struct sockaddr_storage *addr, kuid_t uid);
 /* It answered, or connected: forget that. */
 void exs_peer_heard(struct exs_net *xn, const struct sockaddr_storage *addr);
 

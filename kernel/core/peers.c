@@ -1,14 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * Peers that did not answer: a connect(2) that may fall back to TCP does not wait for them
- * again, for net.exs.fallback_memory milliseconds.
+ * again, for net.exs.fallback_memory milliseconds. Each user has a memory of his own, as a
+ * program can make a peer look silent.
  *
- * A hash table whose places hold one address each. An address with the same place replaces
- * the older one, which costs a wait. So there is nothing to allocate, bound or clean up.
+ * A hash table whose places hold one address and user each. Another with the same place
+ * replaces the older one, which costs a wait. So there is nothing to allocate, bound or clean
+ * up.
  */
 #include <linux/ipv6.h>
 #include <linux/jhash.h>
 #include <linux/jiffies.h>
+#include <linux/uidgid.h>
 #include <net/ipv6.h>
 #include <net/netns/hash.h>
 
@@ -28,14 +31,14 @@ static void exs_peer_key(const struct sockaddr_storage *addr, struct in6_addr *k
 		ipv6_addr_set_v4mapped(((const struct sockaddr_in *)addr)->sin_addr.s_addr, key);
 }
 
-static struct exs_peer *exs_peer_place(struct exs_net *xn, const struct in6_addr *key)
+static struct exs_peer *exs_peer_place(struct exs_net *xn, const struct in6_addr *key, kuid_t uid)
 {
-	u32 hash = jhash(key, sizeof(*key), net_hash_mix(xn->net));
+	u32 hash = jhash(key, sizeof(*key), net_hash_mix(xn->net) ^ __kuid_val(uid));
 
 	return &xn->peers[hash % EXS_PEERS];
 }
 
-bool exs_peer_is_silent(struct exs_net *xn, const struct sockaddr_storage *addr)
+bool exs_peer_is_silent(struct exs_net *xn, const struct sockaddr_storage *addr, kuid_t uid)
 {
 	u64 memory = msecs_to_jiffies(exs_sysctl(xn, fallback_memory));
 	struct exs_peer *peer;
@@ -43,38 +46,37 @@ bool exs_peer_is_silent(struct exs_net *xn, const struct sockaddr_storage *addr)
 	bool silent;
 
 	exs_peer_key(addr, &key);
-	peer = exs_peer_place(xn, &key);
+	peer = exs_peer_place(xn, &key, uid);
 	spin_lock(&xn->peers_lock);
-	silent = peer->silent && ipv6_addr_equal(&peer->addr, &key) &&
+	silent = peer->silent && ipv6_addr_equal(&peer->addr, &key) && uid_eq(peer->uid, uid) &&
 		 time_before64(get_jiffies_64(), peer->silent + memory);
 	spin_unlock(&xn->peers_lock);
 	return silent;
 }
 
-void exs_peer_silent(struct exs_net *xn, const struct sockaddr_storage *addr)
+void exs_peer_silent(struct exs_net *xn, const struct sockaddr_storage *addr, kuid_t uid)
 {
 	struct exs_peer *peer;
 	struct in6_addr key;
 
 	exs_peer_key(addr, &key);
-	peer = exs_peer_place(xn, &key);
+	peer = exs_peer_place(xn, &key, uid);
 	spin_lock(&xn->peers_lock);
 	peer->addr = key;
+	peer->uid = uid;
 	peer->silent = get_jiffies_64();
 	spin_unlock(&xn->peers_lock);
 }
 
 void exs_peer_heard(struct exs_net *xn, const struct sockaddr_storage *addr)
 {
-	struct exs_peer *peer;
 	struct in6_addr key;
+	unsigned int i;
 
 	exs_peer_key(addr, &key);
-	peer = exs_peer_place(xn, &key);
-	if (!READ_ONCE(peer->silent))
-		return;
 	spin_lock(&xn->peers_lock);
-	if (ipv6_addr_equal(&peer->addr, &key))
-		peer->silent = 0;
+	for (i = 0; i < EXS_PEERS; i++)
+		if (xn->peers[i].silent && ipv6_addr_equal(&xn->peers[i].addr, &key))
+			xn->peers[i].silent = 0;
 	spin_unlock(&xn->peers_lock);
 }

@@ -423,8 +423,8 @@ static void exs_run_copies(struct exs_conn *conn)
 }
 
 /*
- * A receive after shutdown(SHUT_RD) has what is there, and does not wait for more. It ends behind
- * earlier ones, which may have to wait for the peer.
+ * A receive after shutdown(SHUT_RD) gets the bytes that are there, and does not wait for more. It
+ * ends after earlier receives, which may have to wait for the peer.
  */
 static void exs_run_late_receives(struct exs_conn *conn)
 	__must_hold(&conn->lock)
@@ -499,7 +499,7 @@ static void exs_run_end_send(struct exs_conn *conn, struct exs_xfer *x, bool now
 	list_splice_tail_init(&x->behind, after);
 }
 
-/* Whether @x may end before others: nobody sees that, or it was cancelled. */
+/* Whether @x may end before earlier sends: no program sees its end, or it was cancelled. */
 static bool exs_run_ends_now(const struct exs_xfer *x)
 {
 	return !x->call || x->snd.err == -ECANCELED;
@@ -510,8 +510,8 @@ static void exs_run_end_snd(struct exs_conn *conn, struct exs_snd *snd)
 	struct exs_xfer *x = exs_snd_xfer(snd);
 
 	x->all_posted = true;
-	/* A cancelled send still transmits what was committed. When the connection's end
-	 * cuts a send off, nobody knows how much arrived.
+	/* A cancelled send still transmits what was committed. When the connection ends in the
+	 * middle of a send, it is unknown how much arrived.
 	 */
 	x->result = snd->err == -ECANCELED && snd->taken ? snd->taken : snd->err;
 	if (!x->tx_pending)
@@ -956,7 +956,7 @@ static void exs_stream_provide(struct exs_conn *conn)
 	kfree(mem);
 }
 
-/* The same: nothing else is received meanwhile that might need it. */
+/* The same for engine.theirs. Meanwhile no other message is received that might need it. */
 static void exs_theirs_provide(struct exs_conn *conn)
 {
 	struct exs_theirs *mem = kmem_cache_zalloc(exs_theirs_cache, GFP_KERNEL | __GFP_NOFAIL);

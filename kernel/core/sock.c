@@ -343,8 +343,8 @@ bool exs_sock_disarm(struct sock *sk, struct exs_waiter *w)
 	struct exs_listen *listen = exs_sock_listen(xs);
 
 	/*
-	 * Without lock_sock, which its owner can hold for ever, by a read of memory that never
-	 * comes: the end of a queue must not wait for that.
+	 * Without lock_sock. Its owner may hold it for ever, while it reads memory that is never
+	 * delivered, and the end of a queue must not wait for that.
 	 */
 	return cmpxchg(&xs->connect_waiter, w, NULL) == w ||
 	       (listen && exs_listen_remove_waiter(listen, w));

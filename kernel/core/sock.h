@@ -92,7 +92,8 @@ enum exs_kept_option {
  * @attempt: the connection that connect() is trying; NULL once decided; lock_sock, read
  *	without it for wake-ups
  * @attempts: number of attempts so far; written under op_lock and lock_sock
- * @own_way: the attempt waits for less time than usual, or has a path of its own; op_lock
+ * @own_way: the attempt goes by a device that the program chose; op_lock
+ * @began: when it began, in jiffies; op_lock
  * @attempt_work: decides @attempt after the transport said something
  * @turn: for @attempt_work, which may wait without limit for lock_sock
  * @user: the user who made the first attempt; @attempt_work takes turns as this user; set
@@ -101,6 +102,7 @@ enum exs_kept_option {
  * @tcp_ops: when HANDED: TCP's calls
  * @given_priority: SO_PRIORITY when @tcp got the options last; op_lock
  * @given_mark: SO_MARK likewise
+ * @given_device: SO_BINDTODEVICE likewise, an interface's index
  * @why: likewise: enum exs_fell_back
  * @starting: the task in connect(2) decides @attempt as soon as the transport drops it, not
  *	@attempt_work; lock_sock
@@ -133,6 +135,7 @@ struct exs_sock {
 	struct exs_conn *attempt;
 	u32 attempts;
 	bool own_way;
+	unsigned long began;
 	struct work_struct attempt_work;
 	struct exs_turn turn;
 	struct exs_user *user;
@@ -140,6 +143,7 @@ struct exs_sock {
 	const struct proto_ops *tcp_ops;
 	u32 given_priority;
 	u32 given_mark;
+	int given_device;
 	u8 why;
 	bool starting;
 	spinlock_t park_lock;		/* parked */
@@ -168,6 +172,8 @@ enum {
 	EXS_SK_V6,		/* AF_INET addresses are shown as mapped to IPv6   */
 	EXS_SK_BOUND,		/* local is what bind() got, not what connect() chose */
 	EXS_SK_LISTENED,	/* it has been LISTENING                          */
+	EXS_SK_TCP_BEGUN,	/* a fallback has begun TCP's connect             */
+	EXS_SK_TCP_FAILED,	/* which failed at once                           */
 };
 
 static inline struct exs_sock *exs_sk(const struct sock *sk)

@@ -100,8 +100,8 @@ static int exs_set_own(struct exs_sock *xs, int level, int name, sockptr_t val,
 }
 
 /*
- * Programs that decide about packets, or about who gets a connection: EXS has no use for them,
- * TCP has.
+ * Programs that filter packets, or choose the socket that gets a connection. EXS cannot run them,
+ * but TCP can.
  */
 static bool exs_is_filter(int name)
 {

@@ -63,13 +63,17 @@ static int exs_workers_max = WQ_MAX_ACTIVE;
 static int exs_sysctl_ring(EXS_CTL_TABLE *table, int write, void *buffer,
 			   size_t *lenp, loff_t *ppos)
 {
-	struct ctl_table copy = *table;
 	int *ring_size = table->data;
 	int size = READ_ONCE(*ring_size);
+	EXS_CTL_TABLE of_size = {
+		.data = &size,
+		.maxlen = sizeof(size),
+		.extra1 = table->extra1,
+		.extra2 = table->extra2,
+	};
 	int err;
 
-	copy.data = &size;
-	err = proc_dointvec_minmax(&copy, write, buffer, lenp, ppos);
+	err = proc_dointvec_minmax(&of_size, write, buffer, lenp, ppos);
 	if (!err && write)
 		WRITE_ONCE(*ring_size, roundup_pow_of_two(size));
 	return err;

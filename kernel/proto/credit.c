@@ -12,9 +12,10 @@
  * 4. Data must leave two credits, control one. Only an explicit CREDIT may use the last. So
  *    the peer always learns of the credits that it has.
  * 5. CREDIT is sent when a quarter of our receives are owed, but at least half of them or 8,
- *    whichever is less. A CREDIT itself costs one: at one owed, two idle peers would exchange
- *    CREDITs for ever; at two, two that answer each other would, beside their messages. What is
- *    owed and not sent is of no use to a peer that is far away.
+ *    whichever is less. A CREDIT itself costs one. If one owed credit were enough, two idle
+ *    peers would exchange CREDITs for ever. If two are, as with four receives, two peers that
+ *    answer each other send a CREDIT with each answer, once one has sent one. But a peer that is
+ *    far away cannot use credits that are owed and not sent.
  * 6. A peer that sends without a credit, or returns more than we spent, breaks
  *    the rules.
  * 7. Credits come back in the order of the messages. So when FIN's credit is back,

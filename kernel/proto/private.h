@@ -166,7 +166,7 @@ static inline bool exs_credit_for_control(const struct exs_engine *e)
 /* Rule 5. */
 static inline u16 exs_credit_batch(u16 total)
 {
-	return max(total / 4, min(total / 2, 8));
+	return max(total / 4, min((total + 1) / 2, 8));
 }
 
 static inline bool exs_credit_due(const struct exs_engine *e)

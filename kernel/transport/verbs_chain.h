@@ -5,9 +5,9 @@
  *
  * Registrations and invalidations of keys are together, where the first of them was added.
  * On soft-RoCE each waits until everything in front of it was acknowledged: so several
- * adverts wait for one round trip, not for one each. There they are in front of everything,
- * too, if no data is under way: then they need not wait for the acknowledgment of messages
- * that were added before. Other devices have weaker fences, which one place is good for, too.
+ * adverts wait for one round trip, not for one each. If no data is under way, they are also put
+ * in front of all messages, so that they need not wait for the acknowledgment of these. Other
+ * devices have weaker fences, and one place is good for them, too.
  *
  * A processor has one list, so that an endpoint need not have any. It is used under
  * conn->lock, and posting does not come back here: a provider reports completions from a

@@ -21,9 +21,10 @@
  *   verbs_stall.c   notices that there are none
  *   verbs_quirks.h, verbs_quirks.c  how devices differ
  *
- * Locks: their order is in Documentation/design.md. CM handlers take the listener's lock and
- * conn->lock; QP events take none and queue work. No code here waits for the CM's
- * handler_mutex while it holds cq_mutex, the listener's lock, keys_mutex or conn->lock.
+ * Locks: their order is in Documentation/design.md.
+ * CM handlers take the listener's lock and conn->lock; QP events take none and queue work. No
+ * code here waits for the CM's handler_mutex while it holds cq_mutex, the listener's lock,
+ * keys_mutex or conn->lock.
  */
 #ifndef EXS_TRANSPORT_VERBS_INTERNAL_H
 #define EXS_TRANSPORT_VERBS_INTERNAL_H

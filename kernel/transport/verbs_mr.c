@@ -438,7 +438,7 @@ bool exs_verbs_invalidate(struct exs_ep *ep, struct exs_xfer *x)
 	return true;
 }
 
-/* The last of a transfer's keys is invalid; so are those before it. */
+/* The last key of a transfer is invalid, and therefore the earlier ones are, too. */
 static void exs_verbs_inv_done(struct ib_cq *cq, struct ib_wc *wc)
 {
 	struct exs_verbs_mr *key = container_of(wc->wr_cqe, struct exs_verbs_mr, cqe);

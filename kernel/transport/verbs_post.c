@@ -220,7 +220,7 @@ static int exs_verbs_add_eager(struct exs_verbs_chain *chain, struct exs_tx *tx)
 	return exs_verbs_make_send(chain, wr, tx, behind ? tx->len : 0, n);
 }
 
-/* What an immediate says elsewhere. The segments of @tx are no longer needed. */
+/* In place of an immediate, for iWARP. The segments of @tx are no longer needed. */
 static int exs_verbs_add_written(struct exs_verbs_chain *chain, struct exs_tx *tx)
 {
 	tx->msg.type = EXS_MSG_WRITTEN;
@@ -319,8 +319,8 @@ static bool exs_verbs_may_be_unsignaled(const struct exs_verbs_ep *v)
 }
 
 /*
- * Return: the send of the piece @tx, if it ends when posted; or NULL. Ends are in order, but
- * nobody sees the end of a plain one.
+ * Return: the send of the piece @tx, if it ends when posted; or NULL. Sends end in order, except
+ * for plain ones, whose end no program sees.
  */
 static struct exs_xfer *exs_verbs_begin_data(struct exs_verbs_ep *v,
 					     struct exs_verbs_slot *slot,

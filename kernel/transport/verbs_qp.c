@@ -9,6 +9,12 @@
 #include "core/stats.h"
 #include "verbs_internal.h"
 
+/*
+ * 4.096 us << 15: 134 ms. If the last packet of what is under way is lost, it costs this time.
+ * Where a round trip takes longer, packets are sent twice for nothing.
+ */
+#define EXS_VERBS_TIRELESS_TIMEOUT	15
+
 static void exs_verbs_qp_event(struct ib_event *event, void *context);
 
 /* The most that may be mapped in one piece: bounce buffers are small. */
@@ -33,6 +39,8 @@ static int exs_verbs_limits(struct exs_verbs_ep *v)
 	    attrs->max_send_sge < 2)
 		return -EOPNOTSUPP;
 	v->quirks = exs_verbs_quirks(v->id);
+	if (exs_verbs_has(v, EXS_QUIRK_TIRELESS))
+		rdma_set_ack_timeout(v->id, EXS_VERBS_TIRELESS_TIMEOUT);
 	v->ep.confirm = exs_verbs_has(v, EXS_QUIRK_UNCONFIRMED);
 	v->max_sge = min_t(u32, attrs->max_send_sge, EXS_VERBS_SEND_SGES);
 	v->key_pages = min_t(u32, attrs->max_fast_reg_page_list_len,

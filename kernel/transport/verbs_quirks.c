@@ -69,6 +69,8 @@ static const struct {
 	{ EXS_QUIRKY_IB, EXS_QUIRK_LATE_PACKETS },
 	/* Retransmission repeats all requests in between, also local ones. */
 	{ EXS_QUIRKY_RXE, EXS_QUIRK_REPEATS },
+	/* Seven retries, the standard's most, are any number: so the timeout may be short. */
+	{ EXS_QUIRKY_RXE, EXS_QUIRK_TIRELESS },
 };
 
 static bool exs_is_quirky(const struct rdma_cm_id *id, enum exs_quirky who)

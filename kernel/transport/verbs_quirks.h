@@ -23,6 +23,7 @@ struct rdma_cm_id;
 #define EXS_QUIRK_SIGNAL_ALL	BIT(9)	/* unsignalled WRs end too early       */
 #define EXS_QUIRK_LATE_PACKETS	BIT(10)	/* packets may come for a dead QP      */
 #define EXS_QUIRK_REPEATS	BIT(11)	/* retransmission repeats local WRs    */
+#define EXS_QUIRK_TIRELESS	BIT(12)	/* it never gives up retransmitting    */
 
 /* Those of the device of @id, which has one. */
 u32 exs_verbs_quirks(const struct rdma_cm_id *id);

@@ -32,7 +32,7 @@ static void test_reserves(void)
 static void test_credit_is_due(void)
 {
 	static const struct { u32 total, due; } cases[] = {
-		{ 4, 2 }, { 8, 4 }, { 16, 8 }, { 32, 8 }, { 60, 15 },
+		{ 4, 2 }, { 5, 3 }, { 8, 4 }, { 16, 8 }, { 32, 8 }, { 60, 15 },
 	};
 	u32 i;
 
@@ -52,6 +52,23 @@ static void test_credit_is_due(void)
 		EXPECT(a.credits.have == total && b.stats.credits_sent == 1);
 		EXPECT(!next(&a) && !next(&b));
 	}
+}
+
+/* After a CREDIT, such as the greeting, answers alone return what is owed. */
+static void test_answers_need_no_credit(void)
+{
+	u32 i;
+
+	start(5);
+	exs_engine_greet(&a);
+	EXPECT(passes(&a, &b, EXS_MSG_CREDIT));
+	for (i = 0; i < 20; i++) {
+		send_on(&a, &snd[0], 1);
+		EXPECT(passes(&a, &b, EXS_MSG_EAGER) && !next(&b));
+		send_on(&b, &snd[1], 1);
+		EXPECT(passes(&b, &a, EXS_MSG_EAGER) && !next(&a));
+	}
+	EXPECT(a.stats.credits_sent == 1 && !b.stats.credits_sent);
 }
 
 static void test_any_send_carries_them(void)
@@ -384,6 +401,7 @@ int main(void)
 	static const struct test tests[] = {
 		{ "reserves for data and control", test_reserves },
 		{ "CREDIT is due", test_credit_is_due },
+		{ "answers need no CREDIT", test_answers_need_no_credit },
 		{ "any SEND carries credits", test_any_send_carries_them },
 		{ "an immediate carries credits", test_immediate_carries_them },
 		{ "a long transfer carries none", test_long_transfers_carry_none },

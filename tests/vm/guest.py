@@ -297,7 +297,8 @@ class Guest:
         with self.changed:
             self.next_id += 1
             run = self.runs[self.next_id] = Run(self, self.next_id, command, echo)
-        env = {"EXS_SLOW": str(self.slow), "EXS_MODULE": self.module, **(env or {})}
+        told = {name: value for name, value in os.environ.items() if name.startswith("E2E_")}
+        env = {**told, "EXS_SLOW": str(self.slow), "EXS_MODULE": self.module, **(env or {})}
         self.send(op="run", id=run.id, command=command, user=user, pty=pty, env=env)
         return run
 

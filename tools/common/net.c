@@ -13,14 +13,18 @@
 
 #define BACKLOG	8
 
+const char *net_why_missing(void)
+{
+	return access("/sys/module/exs", F_OK) ? "module exs is not loaded: modprobe exs" :
+	       "AF_EXS is switched off: sysctl net.exs.enabled=1";
+}
+
 bool net_init(void)
 {
 	if (!exs_init(EXS_VERSION))
 		return true;
 	if (errno == EAFNOSUPPORT)
-		say(access("/sys/module/exs", F_OK) ?
-		    "module exs is not loaded: modprobe exs" :
-		    "AF_EXS is switched off: sysctl net.exs.enabled=1");
+		say("%s", net_why_missing());
 	else if (errno == EPROTONOSUPPORT)
 		say("module exs and libexs have different versions: install both anew, modprobe -r exs, modprobe exs");
 	else

@@ -15,6 +15,9 @@
 /* Check that the module is loaded. Prints the reason if not. */
 bool net_init(void);
 
+/* Why there is no AF_EXS, and what to do. */
+const char *net_why_missing(void);
+
 int net_listen(const struct endpoint *ep, int type);
 int net_connect(const struct endpoint *ep, int type, const char *listener);
 

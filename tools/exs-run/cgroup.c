@@ -20,6 +20,7 @@
 #include <linux/bpf.h>
 #include <linux/magic.h>
 
+#include "net.h"
 #include "run.h"
 #include "say.h"
 
@@ -27,6 +28,7 @@
 #define PREFIX		"exs-run-"
 #define CGROUPS		"/sys/fs/cgroup"
 #define HOOK		"update_socket_protocol"
+#define NO_PROTOCOL	"the module exs was loaded with protocol=0: modprobe -r exs && modprobe exs"
 
 /* Names of links: a cgroup's has its number, because its path may change. */
 static bool pin_name(const char *cgroup, char *name, size_t room)
@@ -173,7 +175,7 @@ static void look_for_module(int protocol)
 	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, protocol);
 
 	if (fd < 0)
-		say("sockets stay TCP for now: the module exs is not loaded, or switched off");
+		say("sockets stay TCP for now: %s", net_why_missing());
 	else
 		close(fd);
 }
@@ -184,7 +186,7 @@ int cgroup_attach(const char *cgroup, int protocol)
 	int link;
 
 	if (!protocol) {
-		say("the module exs was loaded with protocol=0: modprobe -r exs && modprobe exs");
+		say(NO_PROTOCOL);
 		return -1;
 	}
 	if (!find_hook(&p) || !find_lists(&p))
@@ -298,7 +300,7 @@ int cgroup_status(int protocol)
 {
 	int fd = protocol ? socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, protocol) : -1;
 
-	printf("protocol %d: %s\n", protocol, fd < 0 ? "not available" : "ready");
+	printf("protocol %d: %s\n", protocol, fd >= 0 ? "ready" : protocol ? net_why_missing() : NO_PROTOCOL);
 	if (fd >= 0)
 		close(fd);
 	return each_pin(show) < 0;

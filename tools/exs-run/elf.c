@@ -18,6 +18,7 @@
 #define PHDR		ElfW(Phdr)
 #define SHDR		ElfW(Shdr)
 #define SCRIPTS_MAX	5	/* scripts that run scripts */
+#define LINKER_MAX	256	/* on small stacks, too: execve() in signal handlers */
 
 static bool read_at(int fd, void *buf, size_t len, off_t offset)
 {
@@ -73,7 +74,7 @@ static bool is_go(int fd, const EHDR *e)
 
 static bool open_elf(const char *path, int *fd, EHDR *e)
 {
-	*fd = open(path, O_RDONLY | O_CLOEXEC);
+	*fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
 	return *fd >= 0 && read_at(*fd, e, sizeof(*e), 0) &&
 	       !memcmp(e->e_ident, ELFMAG, SELFMAG);
 }
@@ -82,7 +83,7 @@ static bool open_elf(const char *path, int *fd, EHDR *e)
 static const char *look_at(int fd, const EHDR *e)
 {
 	static const char other[] = "its dynamic linker is not that of exs-run";
-	char linker[PATH_MAX], ours[PATH_MAX];
+	char linker[LINKER_MAX], ours[LINKER_MAX];
 	EHDR own;
 	const char *why = NULL;
 	int self;
@@ -143,7 +144,7 @@ static bool read_interpreter(int fd, char *path, size_t room)
 
 const char *why_no_preload(const char *path)
 {
-	static char interpreter[256];
+	char interpreter[256];
 	const char *why;
 	EHDR e;
 	int i, fd;

@@ -248,7 +248,7 @@ static bool enter_own(int protocol)
 }
 
 /*
- * Who ends the program in the middle leaves no cgroup behind. The watcher has these signals
+ * A program that is ended in the middle leaves no cgroup behind. The watcher has these signals
  * blocked for good: a service manager may send them to all processes of a service, and the
  * watcher ends after the program.
  */

@@ -7,7 +7,7 @@
  *   vector.h, vector.c		the memory of an operation in pieces
  *   zerocopy.h, zerocopy.c	that of a plain call that is not copied
  *
- * There are no locks: a region does not change but for a mark that it is stale.
+ * There are no locks: only one member of a region changes, the mark that it is stale.
  *
  * A registered region is a descriptor; a one-shot region lives as long as the
  * one operation that it was made for. Both are charged once, when pinned, to

@@ -39,11 +39,11 @@ struct exs_vector *exs_vector_of_iter(struct iov_iter from, u32 access,
 				      struct iov_iter *to);
 
 /**
- * exs_vector_keep() - have the pages, which somebody else may let go of now, stay
+ * exs_vector_keep() - take references on the pages
  * @v: of an ITER_BVEC
  *
- * Until exs_vector_free(). Return: false: there are pages of which nobody may have
- * references.
+ * The pages stay until exs_vector_free(), even if their owner drops them. Return: false: some
+ * pages do not allow further references.
  */
 bool exs_vector_keep(struct exs_vector *v);
 

@@ -29,9 +29,9 @@
  * listener (another process, or it was moved), one is installed for the time of
  * the accept.
  *
- * References to the connection: one as long as there is a token. Parking hands
- * that to the listener, and the token takes another, only to look. If the queue
- * dies, parked connections stay parked: their threads may be in accept4(2).
+ * References to the connection: a token has one. Parking passes it on to the
+ * listener, and the token takes another one, to find the connection again. If the
+ * queue dies, parked connections stay parked: their threads may be in accept4(2).
  * When such a thread is gone, the listener drops its connection.
  *
  * An ordinary listener cannot keep a connection for a thread. There a token is an
@@ -50,6 +50,7 @@
 #include "../../core/stats.h"
 #include "../ordinary/foreign.h"
 #include "../ioctl.h"
+#include "claim.h"
 #include "mm.h"
 #include "op.h"
 #include "../queue/queue.h"

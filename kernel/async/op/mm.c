@@ -9,13 +9,13 @@
  * shared with parents and children. Their completions are posted as usual, for the
  * processes that still have the queue.
  *
- * The release itself only queues that work, as every other end of an address space waits for
- * the release (SRCU). As with fput(), the task does the work: before it enters the program
- * that it executes, or before its exit is reported to a waiting parent. A task that does
- * neither had only a reference on the address space (as a reader of /proc does), and may sleep
- * before it returns. In that case, or if it is a kernel thread, a worker does it. A task's
- * works run in reverse order, so the task's files would be put first. Therefore closing a
- * queue's descriptor, which comes before all of these, does the work as well.
+ * The release itself only queues that work, because the end of every other address space waits
+ * for it (SRCU). As with fput(), the task does the work: before it enters the program that it
+ * executes, or before a waiting parent learns of its exit. A task that does neither only had a
+ * reference on the address space (as a reader of /proc does), and may sleep before it returns.
+ * For such a task, and for a kernel thread, a worker does it. A task's works run in reverse
+ * order, so the task's files would be put first. Therefore closing a queue's descriptor, which
+ * comes before all of these, does the work as well.
  *
  * A polled file may hold the address space itself, as a vhost descriptor does, and the address
  * space has the queue's ring mapped, which holds the queue: its end would never be reported. So
@@ -34,6 +34,7 @@
 #include <linux/wait_bit.h>
 #include <linux/workqueue.h>
 
+#include "claim.h"
 #include "mm.h"
 #include "op.h"
 

@@ -12,6 +12,7 @@
 #include "../../core/stats.h"
 #include "../ordinary/foreign.h"
 #include "../ioctl.h"
+#include "claim.h"
 #include "mm.h"
 #include "op.h"
 

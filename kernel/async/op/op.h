@@ -6,7 +6,7 @@
  *   op.c		the table, submission, completion, cancellation
  *   data_op.c		send and receive
  *   conn_op.c		connect, accept, shutdown, close
- *   claim.c		how an accepted connection gets its descriptor
+ *   claim.h, claim.c	how an accepted connection gets its descriptor
  *   poll_op.c		poll
  *   timeout.c		operations that take too long
  *   mm.h, mm.c		the end of the address space ends its operations
@@ -335,6 +335,16 @@ bool exs_timeout_has_slot(const struct exs_op *op);
 
 /* One that has a timer leaves the queue's operations: its second slot, too. queue->lock held. */
 void exs_timeout_end(struct exs_op *op);
+
+/* A new queue; a dead one, to which its caller has a reference. */
+void exs_timeouts_open(struct exs_queue *q);
+void exs_timeouts_close(struct exs_queue *q);
+
+/*
+ * The program consumed entries up to q->slots.head. The slots of timeouts among them belong to
+ * their operations again. q->lock held.
+ */
+void exs_timeouts_consumed(struct exs_queue *q);
 
 int exs_timeouts_init(void);
 void exs_timeouts_exit(void);

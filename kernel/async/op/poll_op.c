@@ -133,8 +133,8 @@ static void exs_poll_queue_proc(struct file *file, struct wait_queue_head *head,
 }
 
 /*
- * How many are ready. @pt: put entries into the queues of all, as one that is ready may not be
- * any more when the work looks; or NULL.
+ * Return: how many are ready. @pt: add entries to the wait queues of all, or NULL. Ready ones
+ * need an entry, too, as they may no longer be ready when the work looks.
  */
 static int exs_poll_look(struct exs_op *op, poll_table *pt)
 {

@@ -5,10 +5,10 @@
  * on. With EXS_SQE_TIMEOUT_END it is cancelled instead, with ETIME, and the following
  * does not apply.
  *
- * It reserves a second slot when it is submitted, so the event is not lost
- * either. There is one such event of an operation in the ring at a time. As it is
- * consumed, which the kernel notices before it gives a slot to anybody, its slot
- * is the operation's again:
+ * An operation with a timeout reserves a second slot when it is submitted, so this
+ * event cannot be lost either. At most one such event of an operation is in the ring
+ * at a time. When it is consumed, its slot belongs to the operation again. The kernel
+ * notices that before it gives a slot to any other operation:
  *
  *	reserved ---time is up---> unread entry ---consumed---> reserved
  *	    |                           |                          |

@@ -24,6 +24,7 @@
 #include "../../compat/compat.h"
 #include "../../core/stats.h"
 #include "foreign.h"
+#include "../op/claim.h"
 #include "../op/op.h"
 
 struct exs_foreign_def {
@@ -198,8 +199,8 @@ static bool exs_foreign_connecting(const struct sock *sk)
 }
 
 /*
- * Only another connect(2) clears the failure of an earlier attempt. An error that
- * nobody has read must not be taken for the coming attempt's.
+ * Only another connect(2) clears the failure of an earlier attempt. An unread error of that
+ * attempt must not be taken for one of the coming attempt.
  */
 static int exs_foreign_may_connect(struct socket *sock)
 {

@@ -101,7 +101,7 @@ static long exs_foreign_feed_end(struct exs_op *op, struct socket *sock)
 
 	if (f->read_err)
 		return f->read_err;
-	/* That it fails means that the connection has ended. */
+	/* It fails only if the connection has ended. */
 	if (f->shut)
 		kernel_sock_shutdown(sock, SHUT_WR);
 	return op->foreign.done;

@@ -36,6 +36,7 @@
 
 #include "../../core/stats.h"
 #include "foreign.h"
+#include "../op/claim.h"
 #include "../op/op.h"
 
 #define EXS_LANE_BITS	12
@@ -176,7 +177,7 @@ static void exs_lane_drop(struct exs_lane *lane, struct exs_op *op, bool event)
 	spin_unlock(&b->lock);
 }
 
-/* An accept has become a token, unless its queue is dead, or who submitted it. */
+/* An accept has become a token, unless its queue is dead or its submitter has ended. */
 static void exs_lane_end_accept(struct exs_op *op)
 {
 	if (!exs_op_complete(op, 0, 0, op->conn.token))
@@ -223,7 +224,7 @@ static void exs_lane_left(struct exs_lane *lane)
 	spin_unlock(&b->lock);
 }
 
-/* It has left @lane, which stays until then. */
+/* @op has left @lane, which stays until this call. */
 static void exs_lane_end(struct exs_lane *lane, struct exs_op *op, long res)
 {
 	struct sock *sk = op->sk;	/* only a name later */
@@ -337,7 +338,7 @@ static void exs_lane_free(struct exs_lane *lane)
 	module_put(THIS_MODULE);
 }
 
-/* No thread waits for its end. The file has another reference, the caller's. */
+/* No thread waits for the lane's end. The caller has another reference to the file. */
 static void exs_lane_undo(struct exs_lane *lane)
 {
 	fput(lane->file);
@@ -358,7 +359,7 @@ static void exs_lane_no_linger(struct exs_lane *lane)
 	release_sock(sk);
 }
 
-/* If the file has no other reference, nobody can get one any more. */
+/* If the file has no other reference, no thread can get one any more. */
 static void exs_lane_put_file(struct exs_lane *lane)
 {
 	if (exs_fput_unless_last(lane->file))
@@ -368,9 +369,9 @@ static void exs_lane_put_file(struct exs_lane *lane)
 }
 
 /*
- * The last owner's. From here on nobody queues the work. It may still be queued, by a wake-up
- * or a cancellation after this owner began, so it is cancelled. It is not running, unless this
- * is the work.
+ * Called by the last owner. From here on the work is not queued again. A wake-up or a
+ * cancellation may have queued it after this owner began, so it is cancelled. It is not running,
+ * unless this is the work.
  */
 static void exs_lane_go(struct exs_lane *lane)
 {

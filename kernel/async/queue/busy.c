@@ -3,7 +3,7 @@
  * Waiting without sleep: a thread in EXS_IOC_WAIT polls its connections for a
  * slice of time, and then chooses them anew.
  *
- * The thread is none of the queue's sleepers: no wake-up is for it, so it takes
+ * The thread is not among the queue's sleepers. So it gets no wake-up, and takes
  * none from the others.
  */
 #include <linux/sched/signal.h>

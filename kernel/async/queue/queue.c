@@ -16,6 +16,7 @@
 #include "../../core/sock.h"
 #include "../../core/stats.h"
 #include "../ioctl.h"
+#include "../op/claim.h"
 #include "../op/mm.h"
 #include "../op/op.h"
 #include "queue.h"
@@ -198,7 +199,7 @@ static int exs_queue_charge_op(struct exs_queue *q)
 	return err;
 }
 
-/* Not at once: what is no operation any more may be an offer next, and the other way round. */
+/* Not at once: an operation may become an offer next, and an offer an operation. */
 void exs_queue_uncharge_op(struct exs_queue *q)
 {
 	if (q->charged < exs_queue_chargeable(q) + 2 * EXS_OPS_CHARGE)

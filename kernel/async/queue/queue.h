@@ -207,8 +207,8 @@ void exs_queue_readmit(struct exs_queue *q, struct exs_op *op, struct exs_mm_lin
  * A @cqe with a token puts @op (and a reference) among the tokens, unless
  * exs_token_is_late(): then it becomes ECANCELED.
  *
- * Context: process, no lock held. Return: false: nobody will see @cqe, as the queue is dead,
- * or as it was changed.
+ * Context: process, no lock held. Return: false: no program will see @cqe, because the queue is
+ * dead, or because @cqe was changed.
  */
 bool exs_queue_post(struct exs_queue *q, struct exs_op *op, struct exs_cqe *cqe);
 
@@ -310,20 +310,6 @@ static inline void exs_queue_notify(struct exs_queue *q)
 }
 
 /*
- * timeout.c
- */
-
-/* A new queue; a dead one, for which its caller has a reference. */
-void exs_timeouts_open(struct exs_queue *q);
-void exs_timeouts_close(struct exs_queue *q);
-
-/*
- * The program consumed entries up to q->slots.head: those of timeouts among them
- * become slots of their operations again. q->lock held.
- */
-void exs_timeouts_consumed(struct exs_queue *q);
-
-/*
  * busy.c
  */
 
@@ -346,42 +332,5 @@ ktime_t exs_busy_wait(struct exs_queue *q, u32 mode, const struct exs_ioc_wait *
 
 /* Adaptive: the wait that began at @start is over. */
 void exs_busy_learn(struct exs_queue *q, ktime_t start);
-
-/*
- * claim.c
- */
-
-/* EXS_IOC_CLAIM */
-int exs_queue_claim(struct exs_queue *q, void __user *arg);
-
-/* @op, whose entry is the next to be written, is a token. q->lock held. */
-void exs_token_add(struct exs_queue *q, struct exs_op *op);
-
-/*
- * The program consumed entries up to q->slots.head: unclaimed tokens among
- * them hold a slot from now on. q->lock held.
- */
-void exs_tokens_consumed(struct exs_queue *q);
-
-/* Forget claimed tokens whose connection was accepted. */
-void exs_tokens_sweep_claimed(struct exs_queue *q);
-
-static inline void exs_tokens_sweep(struct exs_queue *q)
-{
-	if (READ_ONCE(q->claimed))
-		exs_tokens_sweep_claimed(q);
-}
-
-/* The queue is dead: drop the tokens that nobody will claim. */
-void exs_tokens_drop(struct exs_queue *q);
-
-/* Offers that @match are no longer valid: their socket is being closed, or who asked is gone. */
-void exs_tokens_drop_offers(struct exs_queue *q, exs_op_match match, const void *arg);
-
-/* Who asked for the offer that @op is about to become is gone. q->lock held. */
-bool exs_token_is_late(const struct exs_op *op);
-
-/* An offer that nobody will see, and the caller's reference to it. */
-void exs_token_free_offer(struct exs_op *op);
 
 #endif

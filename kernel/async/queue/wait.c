@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * How a program learns that there are events: EXS_IOC_WAIT, poll, an eventfd, a
- * signal. (And by looking into the ring, which needs none of this.)
+ * signal. (It may also look into the ring, without calling the kernel.)
  */
 #include <linux/eventfd.h>
 #include <linux/fcntl.h>
@@ -13,6 +13,7 @@
 #include "../../compat/compat.h"
 #include "attend.h"
 #include "../ioctl.h"
+#include "../op/claim.h"
 #include "queue.h"
 
 /*
@@ -23,9 +24,9 @@
  * woken in vain, or that goes to sleep or leaves while events are there, passes
  * the wake-up on to the next that has enough.
  *
- * When a descriptor of the queue is closed, all wake up and return. A thread that dies on its
- * way back to the ring is covered by that. And it may have been their own descriptor, which
- * they would keep open.
+ * When a descriptor of the queue is closed, all wake up and return. This also covers a thread
+ * that dies on its way back to the ring. And a thread may have waited by the closed descriptor:
+ * it would keep the queue open.
  *
  * While it waits, the thread handles the events of the connections that it attends
  * to (attend.c), unless they are repeatedly for other queues' operations.
@@ -192,10 +193,10 @@ int exs_queue_wait(struct exs_queue *q, void __user *arg)
  *     unread?                              q->poll empty?
  *   unlock(q->lock)                        no: wake_up_poll()
  *
- * If the poller's look at the ring comes before the poster's section, then so
- * does its entry in the list, and the poster, which looks after it, finds and
- * wakes it. If it comes after, the poller sees the event. Consuming events
- * wakes nobody, and need not.
+ * If the poller looks at the ring before the poster's section, its entry was in
+ * the list even earlier. So the poster, which looks at the list later, finds the
+ * poller and wakes it. If the poller looks after that section, it sees the event.
+ * Consuming events wakes no thread: none waits for that.
  */
 __poll_t exs_queue_poll(struct file *file, poll_table *pt)
 {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Whoever has no ->splice_read() gets this; sockets are sent pages by MSG_SPLICE_PAGES. */
+/* Files without ->splice_read() use this; sockets get pages by MSG_SPLICE_PAGES. */
 #include <linux/fs.h>
 #include <linux/net.h>
 

@@ -745,7 +745,7 @@ static void eager_stream(void)
 /* Asking is answered as long as there may be more, and costs nobody anything else. */
 static void asks_for_credits(void)
 {
-	struct message ask = { .type = CREDIT, .b = 4 }, got;
+	struct message ask = { .type = CREDIT, .b = 5 }, got;
 	struct hello hello = good_hello();
 	struct scene s;
 

@@ -169,6 +169,48 @@ static void connect_redirected(void)
 	leave_group();
 }
 
+/* PORT becomes @port, and any other is forbidden. */
+static void only_to(int port, int type)
+{
+	const struct bpf_insn program[] = {
+		LOAD(BPF_REG_2, user_port),
+		SET(BPF_REG_0, 0),
+		SKIP_UNLESS(BPF_REG_2, htons(PORT), 3),
+		SET(BPF_REG_3, htons(port)),
+		STORE(user_port, BPF_REG_3),
+		SET(BPF_REG_0, 1),
+		RETURN,
+	};
+
+	attach(program, ARRAY_SIZE(program), type);
+}
+
+/* A program sees each connect(2) once, whether EXS or TCP connects, at once or later. */
+static void connect_once(void)
+{
+	union address to, other = address_of(SERVER, PORT);
+	int l, c, i;
+
+	enter_side(SERVER);
+	l = must(socket(e2e.domain, SOCK_STREAM | SOCK_CLOEXEC, IPPROTO_TCP));
+	to = address_of(SERVER, 0);
+	must(bind(l, &to.sa, address_len(&to)));
+	must(listen(l, 4));
+	to = name_of(l);
+	only_to(port_of(&to), side(BPF_CGROUP_INET4_CONNECT, BPF_CGROUP_INET6_CONNECT));
+	e2e.fallback = 1;
+	for (i = 0; i < 2; i++) {
+		c = new_socket();
+		set_nonblock(c, i);
+		if (connect(c, &other.sa, address_len(&other)))
+			must_be(errno, EINPROGRESS);
+		wait_io(c, POLLOUT);
+		must_be(so_error(c), 0);
+		must(accept(l, NULL, NULL));
+	}
+	leave_group();
+}
+
 static void bind_forbidden(void)
 {
 	union address at = address_of(SERVER, PORT);
@@ -193,6 +235,21 @@ static void bind_redirected(void)
 	must(bind(fd, &at.sa, address_len(&at)));
 	got = name_of(fd);
 	must_be(port_of(&got), PORT + 2);
+	leave_group();
+}
+
+/* Likewise each bind(2). */
+static void bind_once(void)
+{
+	union address at = address_of(SERVER, PORT), got;
+	int fd;
+
+	only_to(PORT + 3, side(BPF_CGROUP_INET4_BIND, BPF_CGROUP_INET6_BIND));
+	e2e.fallback = 1;
+	fd = new_socket();
+	must(bind(fd, &at.sa, address_len(&at)));
+	got = name_of(fd);
+	must_be(port_of(&got), PORT + 3);
 	leave_group();
 }
 
@@ -308,8 +365,10 @@ static void of_the_one_beside(void)
 static const struct e2e_case cases[] = {
 	{ "connect_forbidden", connect_forbidden, .on = ON_ALL6 | ON_TCP | ON_FACES, .needs = NEEDS_ONE },
 	{ "connect_redirected", connect_redirected, .on = ON_ALL6 | ON_TCP | ON_FACES, .needs = NEEDS_ONE },
+	{ "connect_once", connect_once, .on = ON_TCP | ON_INET, .needs = NEEDS_ONE },
 	{ "bind_forbidden", bind_forbidden, .on = ON_ALL6 | ON_TCP | ON_FACES, .needs = NEEDS_ONE },
 	{ "bind_redirected", bind_redirected, .on = ON_ALL6 | ON_TCP | ON_FACES, .needs = NEEDS_ONE },
+	{ "bind_once", bind_once, .on = ON_TCP | ON_INET, .needs = NEEDS_ONE },
 	{ "shown_as_tcp", shown_as_tcp, .on = ON_STREAM6 | ON_TCP | ON_INET, .needs = NEEDS_ONE },
 	{ "names_changed", names_changed, .on = ON_STREAM | ON_TCP | ON_FACES, .needs = NEEDS_ONE },
 	{ "of_the_socket", of_the_socket, .on = ON_STREAM | ON_TCP | ON_INET, .needs = NEEDS_ONE },

@@ -1,6 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
-# The programs of the programmer's guide do what it says of them.
+# The programs of the programmer's guide do what it says of them, also where it shows no command: counters, files,
+# clients that leave. letter.sh types the commands that it shows.
 set -u
 # shellcheck source=../lib/cases.sh
 . "$(dirname "$0")/../lib/cases.sh"
@@ -89,24 +90,6 @@ case_echo_exs()
 	grew_by connects 2
 	grew_by indirect_tx_bytes 1200000
 	grew_by direct_tx_bytes 0
-}
-
-# A short send goes with its header: the counters of step 2.
-case_echo_hello()
-{
-	serve echo-server -x $HOST $PORT
-	remember connects eager_tx_bytes indirect_tx_bytes
-	[ "$(echo hello | echo-client -x $HOST $PORT)" = hello ] || fail "it echoes something else"
-	grew_by connects 1
-	grew_by eager_tx_bytes 12
-	grew_by indirect_tx_bytes 0
-}
-
-case_first()
-{
-	serve echo-server -x $HOST $PORT
-	must first $HOST
-	[ "$OUT" = "1048576 bytes and back: Hello" ] || fail "it says: $OUT"
 }
 
 case_queue_server()

@@ -11,7 +11,9 @@
 #include <unistd.h>
 
 int have_exs(void);
+int is_exs(int fd);
 int listen_at(const char *address, int *port);
+int print_peer(int fd, FILE *out);
 int connect_within(int fd, const struct sockaddr *addr, socklen_t len, int seconds, exs_qhandle_t queue);
 int next_connection(int listener, struct sockaddr_storage *from, exs_qhandle_t queue);
 int with_queue(int (*work)(exs_qhandle_t queue));
@@ -22,13 +24,17 @@ void buffer_free(void *buf, exs_mhandle_t region);
 ssize_t ask(int fd, const void *out, size_t outlen, void *in, size_t inlen, exs_mhandle_t region, exs_qhandle_t queue);
 ssize_t send_two(int fd, void *head, size_t headlen, void *body, size_t bodylen, exs_mhandle_t region,
 		 exs_qhandle_t queue);
+ssize_t recv_two(int fd, void *head, size_t headlen, void *body, size_t bodylen, exs_mhandle_t region,
+		 exs_qhandle_t queue);
 ssize_t send_titled(int fd, char *title, int file, exs_qhandle_t queue);
 int readable_of(int one, int other, exs_qhandle_t queue);
 ssize_t recv_within(int fd, void *buf, size_t len, exs_mhandle_t region, struct timeval limit, exs_qhandle_t queue);
 int close_delivered(int fd, exs_qhandle_t queue);
 int end_of_request(int fd, exs_qhandle_t queue);
 int small_ring(int fd);
+int no_ring(int fd);
 int add_queue(int epoll, exs_qhandle_t queue);
+int wait_busily(exs_qhandle_t queue);
 int post_receives(int fd, char *buf, size_t part, int count, exs_mhandle_t region, exs_qhandle_t queue);
 
 #define LEN	10000
@@ -55,8 +61,23 @@ static struct scene scene_open(void)
 static void page_init(void)
 {
 	must_be(have_exs(), 1);
+	must_be(is_exs(new_socket()), 1);
+	must_be(is_exs(must(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0))), 0);
 	write_sysctl("enabled", 0);
 	must_be(have_exs(), 0);
+}
+
+/* The name of @c's peer, as print_peer() prints it, is @addr and @port. */
+static void peer_is(int c, const char *addr, int port)
+{
+	char text[100] = "", expected[100];
+	FILE *out = fmemopen(text, sizeof(text), "w");
+
+	check(out, "%s", errno_name(errno));
+	snprintf(expected, sizeof(expected), "%s port %d", addr, port);
+	must_be(print_peer(c, out), strlen(expected));
+	fclose(out);
+	check(!strcmp(text, expected), "%s", text);
 }
 
 static void page_socket(void)
@@ -70,7 +91,9 @@ static void page_socket(void)
 	to.in.sin_port = htons(port);
 	c = new_socket();
 	must(connect(c, &to.sa, address_len(&to)));
+	must_fail(print_peer(new_socket(), stdout), ENOTCONN);
 	must(accept(l, NULL, NULL));
+	peer_is(c, text, port);
 	must_fail(listen_at(text, &port), EADDRINUSE);
 }
 
@@ -184,6 +207,10 @@ static void page_sendmsg(void)
 	data_fill(1, 10, s.buf + PAGE, LEN);
 	must_be(send_two(s.p.c, s.buf + 100, 10, s.buf + PAGE, LEN, s.m, s.q), LEN + 10);
 	recv_all(s.p.s, 1, 0, LEN + 10);
+	send_all(s.p.s, 2, 0, LEN + 10);
+	must_be(recv_two(s.p.c, s.buf + 100, 10, s.buf + PAGE, LEN, s.m, s.q), LEN + 10);
+	data_check(2, 0, s.buf + 100, 10);
+	data_check(2, 10, s.buf + PAGE, LEN);
 }
 
 static void page_sendfile(void)
@@ -248,6 +275,7 @@ static void page_shutdown(void)
 static void page_setsockopt(void)
 {
 	must_be(small_ring(new_socket()), 65536);
+	must_be(no_ring(new_socket()), 0);
 }
 
 static void page_qmodify(void)
@@ -264,6 +292,8 @@ static void page_qmodify(void)
 	must_be(ev.data.fd, fd);
 	must_be(read(fd, &n, sizeof(n)), sizeof(n));
 	event_is(s.q, EXS_EVT_SEND, 1, 0, 1);
+	must_be(wait_busily(s.q), EXS_WAIT_NOTIFY);
+	must_be(queue_attr(s.q, EXS_ATTR_WAIT), EXS_QWAIT_BUSY);
 }
 
 static void page_submit(void)

@@ -71,6 +71,7 @@ case_http()
 	must_connect 1 gets exs-run -v python3 "$PEER" get
 	err_has client.err 'socket [0-9]*: EXS: exs$'
 	err_has server.err 'socket [0-9]*: EXS: exs$'
+	err_has server.err 'socket [0-9]*: EXS: accepted$'
 }
 
 case_asyncio()
@@ -84,6 +85,16 @@ case_children()
 {
 	serve_python exs-run
 	must_connect 1 gets exs-run sh -c 'python3 "$1" get "$2"; exit $?' - "$PEER"
+}
+
+# What is not preloaded into a child says so.
+case_static_child()
+{
+	must exs-run -v sh -c 'busybox true; exec busybox true'
+	[[ $OUT = *"busybox: nothing is preloaded: it is statically linked"*"busybox: nothing is"* ]] ||
+		fail "it says: $OUT"
+	must exs-run sh -c 'busybox true'
+	[ -z "$OUT" ] || fail "it says: $OUT"
 }
 
 # A peer that has no EXS is reached by TCP, and reaches us.
@@ -446,6 +457,10 @@ case_system_without_module()
 	must_connect 1 gets busybox wget -q -O -
 	end_server
 	must rmmod exs
+	must exs-run --status
+	[[ $OUT = "protocol 261: module exs is not loaded: modprobe exs"* ]] || fail "it says: $OUT"
+	must exs-run --system
+	[[ $OUT = *"sockets stay TCP for now: module exs is not loaded: modprobe exs" ]] || fail "it says: $OUT"
 	serve busybox httpd -f -p $HOST:$PORT
 	wait_for "the server" busybox nc $HOST $PORT -e true
 	gets busybox wget -q -O -
@@ -454,35 +469,20 @@ case_system_without_module()
 	must_connect 0 gets busybox wget -q -O -
 }
 
-# What the guide says to the letter: for a service, a look, and off again.
-case_guide()
+# The rules that the guide has for a service: EXS on one port only.
+case_rule_service()
 {
-	local guide=$TOP/Documentation/programmers-guide.md group look lines line
-
-	look=$(sed -n 's/^    \$ \(grep .*accepts_tcp.*\)$/\1/p' "$guide")
-	mapfile -t lines <<< "$(sed -n 's/^    # \(exs-run .*\)$/\1/p' "$guide")"
-	[ "${#lines[@]}" = 3 ] || fail "the guide has ${#lines[@]} commands: ${lines[*]}"
 	serve_python exs-run -r "exs listen port $PORT" -r tcp
 	must_connect 1 gets exs-run -v curl -s
 	must_connect 0 gets curl -s
-	must sh -c "$look"
-	[[ $OUT = *connects\ *accepts\ *accepts_tcp\ * ]] || fail "$look: $OUT"
-	must sysctl -qw net.exs.enabled=0
-	must_connect 0 gets exs-run -v curl -s
-	must sysctl -qw net.exs.enabled=1
-	err_has client.err "TCP: fell back: net.exs.enabled is 0"
-	use_cgroups guide
-	group=${lines[0]#*=}
-	mkdir -p "$group"
-	for line in "${lines[@]:0:2}"; do
-		must sh -c "$line"
-	done
-	[[ $OUT = *exs-run-cgroup-* ]] || fail "it says: $OUT"
-	must_connect 1 gets in_cgroup "$group" curl -s
-	must in_cgroup "$group" python3 -c "$MULTIPATH"
+}
+
+case_multipath_in_cgroup()
+{
+	use_cgroups multipath
+	must exs-run --cgroup="$CGROUP"
+	must in_cgroup "$CGROUP" python3 -c "$MULTIPATH"
 	[ "$OUT" = 261 ] || fail "it is $OUT"
-	must sh -c "${lines[2]}"
-	must_connect 0 gets in_cgroup "$group" curl -s
 }
 
 case_cgroup_refused()

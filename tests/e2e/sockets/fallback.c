@@ -381,6 +381,31 @@ static void listener_takes_both(void)
 	must_fail(accept(l, NULL, NULL), EAGAIN);
 }
 
+static int waiting(int l)
+{
+	struct tcp_info info;
+	socklen_t len = sizeof(info);
+
+	must(getsockopt(l, IPPROTO_TCP, TCP_INFO, &info, &len));
+	return info.tcpi_unacked;
+}
+
+/* Neither kind waits until there is none of the other. */
+static void both_kinds_in_turn(void)
+{
+	int l = falling_listener(), kinds[4], i;
+
+	for (i = 0; i < 2; i++) {
+		must(connect_to(plain_socket(), l));
+		must(connect_to(falling(), l));
+	}
+	wait_until(waiting(l) == 2);
+	for (i = 0; i < 4; i++)
+		kinds[i] = get_int(must(accept(l, NULL, NULL)), SOL_SOCKET, SO_PROTOCOL);
+	for (i = 1; i < 4; i++)
+		check(kinds[i] != kinds[i - 1], "connection %d is of protocol %d again", i, kinds[i]);
+}
+
 static void *accept_one(void *arg)
 {
 	int s = must(accept(*(int *)arg, NULL, NULL));
@@ -449,6 +474,28 @@ static void no_device(void)
 	must(connect_to(c, l));
 	by_tcp(c, l, EXS_FELL_BACK_NO_DEVICE);
 	must_be(delta("fallback_no_device") >= 1, true);
+}
+
+/* A call that does not wait does not look what has come of TCP's connect, either: as TCP's own. */
+static void result_later(void)
+{
+	union address nobody = loopback(free_port());
+	union address wrong = address_from(e2e.domain, e2e.domain == AF_INET ? "255.255.255.255" : "ff02::1", 99);
+	int l = tcp_listener_at(loopback(0)), c = falling(), r = falling(), w = falling(), t = plain_socket();
+
+	write_sysctl("enabled", 0);
+	set_nonblock(c, true);
+	must_fail(connect_to(c, l), EINPROGRESS);
+	wait_io(c, POLLOUT);
+	must(connect_to(c, l));
+	must_fail(connect_to(c, l), EISCONN);
+	set_nonblock(r, true);
+	must_fail(connect(r, &nobody.sa, address_len(&nobody)), EINPROGRESS);
+	wait_io(r, POLLOUT);
+	must_fail(connect(r, &nobody.sa, address_len(&nobody)), ECONNREFUSED);
+	set_nonblock(w, true);
+	must_be(connect(t, &wrong.sa, address_len(&wrong)), -1);
+	must_fail(connect(w, &wrong.sa, address_len(&wrong)), errno);
 }
 
 /* By EXS as by TCP: nobody reaches it by an address of a device. */
@@ -544,6 +591,82 @@ static void impatient(void)
 	must_fail(connect(other, &to.sa, address_len(&to)), EINPROGRESS);
 	must_be(why(other), EXS_FELL_BACK_NOT);
 	must_be(delta("fallback_remembered"), 0);
+}
+
+/* But one that had waited long enough to tell does, even if it gave up before TCP began. */
+static void closed_early(void)
+{
+	/* Of no other case, either. */
+	union address to = address_from(e2e.domain, e2e.domain == AF_INET ? "10.77.0.7" : "fd77::7", 99);
+	int c = falling(), clock = falling(), other = falling();
+
+	write_sysctl("fallback_timeout", 4000);
+	write_sysctl("fallback_memory", 3600 * 1000);
+	/* By a device of its own choice: it does not decide for others. */
+	must(setsockopt(clock, SOL_SOCKET, SO_BINDTODEVICE, "rxe0dev", 7));
+	set_int(clock, IPPROTO_TCP, TCP_USER_TIMEOUT, 1200);
+	set_nonblock(clock, true);
+	set_nonblock(c, true);
+	set_nonblock(other, true);
+	must_fail(connect(c, &to.sa, address_len(&to)), EINPROGRESS);
+	must_fail(connect(clock, &to.sa, address_len(&to)), EINPROGRESS);
+	wait_delta("fallback_no_answer", 1);
+	close(c);
+	must_fail(connect(other, &to.sa, address_len(&to)), EINPROGRESS);
+	must_be(why(other), EXS_FELL_BACK_REMEMBERED);
+	/* Each user finds out for himself. */
+	setfsuid(7000);
+	c = falling();
+	setfsuid(0);
+	set_nonblock(c, true);
+	must_fail(connect(c, &to.sa, address_len(&to)), EINPROGRESS);
+	must_be(why(c), EXS_FELL_BACK_NOT);
+}
+
+static void *connects_in_vain(void *arg)
+{
+	union address to = black_hole();
+
+	must_fail(connect(*(int *)arg, &to.sa, address_len(&to)), ECONNRESET);
+	return NULL;
+}
+
+/* A connect(2) that another thread has ended does not begin again. */
+static void ended_while_waiting(void)
+{
+	struct timeval limit = { .tv_sec = limit_ms() / 1000 };
+	struct tcp_info info;
+	socklen_t len = sizeof(info);
+	int c = falling();
+	pthread_t t;
+
+	write_sysctl("fallback_timeout", 100);
+	write_sysctl("fallback_memory", 0);
+	must(setsockopt(c, SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof(limit)));
+	must_be(pthread_create(&t, NULL, connects_in_vain, &c), 0);
+	wait_delta("fallback_no_answer", 1);
+	must(shutdown(c, SHUT_RDWR));
+	pthread_join(t, NULL);
+	must(getsockopt(c, IPPROTO_TCP, TCP_INFO, &info, &len));
+	must_be(info.tcpi_state, TCP_CLOSE);
+}
+
+/* SO_SNDTIMEO is for all of connect(2). A second more, and TCP would have sent its SYN again. */
+static void send_timeout_of_both(void)
+{
+	struct timeval limit = { .tv_sec = 2 };
+	union address to = black_hole();
+	struct tcp_info info;
+	socklen_t len = sizeof(info);
+	int c = falling();
+
+	write_sysctl("fallback_timeout", 1900);
+	write_sysctl("fallback_memory", 0);
+	must(setsockopt(c, SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof(limit)));
+	must_fail(connect(c, &to.sa, address_len(&to)), EINPROGRESS);
+	must(getsockopt(c, IPPROTO_TCP, TCP_INFO, &info, &len));
+	must_be(why(c), EXS_FELL_BACK_NO_ANSWER);
+	must_be(info.tcpi_total_retrans, 0);
 }
 
 /* What is not remembered is tried again. */
@@ -1327,14 +1450,19 @@ static const struct e2e_case cases[] = {
 	{ "nonblock_refused", nonblock_refused, .on = ON_FACES },
 	{ "before", before, .on = ON_FACES | ON_STREAM },
 	{ "listener_takes_both", listener_takes_both, .on = ON_FACES },
+	{ "both_kinds_in_turn", both_kinds_in_turn, .on = ON_FACES },
 	{ "listener_wakes", listener_wakes, .on = ON_FACES },
 	{ "listens_again", listens_again, .on = ON_FACES },
 	{ "no_device", no_device, .on = ON_FACES },
+	{ "result_later", result_later, .on = ON_FACES },
 	{ "loopback_is_private", loopback_is_private, .on = ON_FACES },
 	{ "device_kept", device_kept, .on = ON_FACES },
 	{ "foreign_address", foreign_address, .on = ON_FACES },
 	{ "no_answer", no_answer, .on = ON_FACES, .needs = NEEDS_ONE },
 	{ "impatient", impatient, .on = ON_FACES, .needs = NEEDS_ONE },
+	{ "closed_early", closed_early, .on = ON_FACES, .needs = NEEDS_ONE | NEEDS_RXE },
+	{ "ended_while_waiting", ended_while_waiting, .on = ON_FACES, .needs = NEEDS_ONE },
+	{ "send_timeout_of_both", send_timeout_of_both, .on = ON_FACES, .needs = NEEDS_ONE },
 	{ "forgotten", forgotten, .on = ON_INET, .needs = NEEDS_ONE },
 	{ "given_up", given_up, .on = ON_INET, .needs = NEEDS_ONE },
 	{ "host_without", host_without, .on = ON_INET, .needs = NEEDS_ONE },

@@ -632,6 +632,37 @@ static void of_nobody(void)
 	close(fd);
 }
 
+/* Newer than some C libraries. */
+#ifndef IP_LOCAL_PORT_RANGE
+#define IP_LOCAL_PORT_RANGE	51
+#endif
+
+/* Those that exs(7) lists: TCP has them, and EXS says that it has not. */
+static void of_tcp_only(void)
+{
+	static const struct { int level, name; } refused[] = {
+		{ IPPROTO_TCP, TCP_INQ }, { IPPROTO_TCP, TCP_SAVE_SYN },
+		{ IPPROTO_TCP, TCP_SAVED_SYN }, { IPPROTO_TCP, TCP_ULP },
+		{ IPPROTO_TCP, TCP_TX_DELAY }, { IPPROTO_TCP, TCP_CC_INFO },
+		{ IPPROTO_TCP, TCP_REPAIR }, { IPPROTO_IP, IP_TRANSPARENT },
+		{ IPPROTO_IP, IP_MTU }, { IPPROTO_IP, IP_OPTIONS }, { IPPROTO_IP, IP_UNICAST_IF },
+		{ IPPROTO_IP, IP_LOCAL_PORT_RANGE },
+	};
+	int fd = new_socket(), tcp = must(socket(e2e.domain, SOCK_STREAM | SOCK_CLOEXEC, 0));
+	size_t i;
+
+	for (i = 0; i < ARRAY_SIZE(refused); i++) {
+		int value = 0;
+		socklen_t len = sizeof(value);
+
+		must_fail(setsockopt(fd, refused[i].level, refused[i].name, &value, sizeof(value)), ENOPROTOOPT);
+		must_fail(getsockopt(fd, refused[i].level, refused[i].name, &value, &len), ENOPROTOOPT);
+		if (getsockopt(tcp, refused[i].level, refused[i].name, &value, &len))
+			check(errno != ENOPROTOOPT || refused[i].name == IP_LOCAL_PORT_RANGE,
+			      "TCP has no option %d, either", refused[i].name);
+	}
+}
+
 static int unsent(int fd)
 {
 	int n;
@@ -996,6 +1027,7 @@ static const struct e2e_case cases[] = {
 	{ "busy_poll_bounded", busy_poll_bounded, .on = ON_BOTH, .needs = NEEDS_ONE },
 	{ "of_tcp", of_tcp, .on = ON_BOTH | ON_TCP, .needs = NEEDS_ONE },
 	{ "of_nobody", of_nobody, .on = ON_BOTH, .needs = NEEDS_ONE },
+	{ "of_tcp_only", of_tcp_only, .on = ON_INET },
 	{ "unkept", unkept, .on = ON_BOTH, .needs = NEEDS_ONE },
 	{ "device_of_connect", device_of_connect, .on = ON_ALL6, .needs = NEEDS_ONE | NEEDS_RXE },
 	{ "device_of_listen", device_of_listen, .on = ON_ALL6, .needs = NEEDS_ONE | NEEDS_RXE },

@@ -109,7 +109,7 @@ static void copy_buffer(int from, int to, int name, int lock)
 	setsockopt(to, SOL_SOCKET, name, &size, sizeof(size));
 }
 
-/* Who gets signals, and which. O_ASYNC has to wait: see replace(). */
+/* The receiver of signals, and which signals. O_ASYNC has to wait: see replace(). */
 static void copy_flags(int from, int to)
 {
 	struct f_owner_ex owner;

@@ -34,6 +34,37 @@ int next_connect(int fd, const struct sockaddr *addr, socklen_t len)
 	return fn(fd, addr, len);
 }
 
+int next_accept(int fd, struct sockaddr *addr, socklen_t *len)
+{
+	static void *kept;
+	int (*fn)(int s, struct sockaddr *a, socklen_t *l) = find(&kept, "accept");
+
+	return fn(fd, addr, len);
+}
+
+int next_accept4(int fd, struct sockaddr *addr, socklen_t *len, int flags)
+{
+	static void *kept;
+	int (*fn)(int s, struct sockaddr *a, socklen_t *l, int f) = find(&kept, "accept4");
+
+	return fn(fd, addr, len, flags);
+}
+
+/* Found when the library is loaded: the child of a fork() may not, nor may a signal handler. */
+static void *kept_execve;
+
+static void __attribute__((constructor)) find_execve(void)
+{
+	find(&kept_execve, "execve");
+}
+
+int next_execve(const char *path, char *const argv[], char *const envp[])
+{
+	int (*fn)(const char *p, char *const a[], char *const e[]) = find(&kept_execve, "execve");
+
+	return fn(path, argv, envp);
+}
+
 int next_listen(int fd, int backlog)
 {
 	static void *kept;

@@ -16,6 +16,9 @@
 /* next.c: the wrapped functions. */
 int next_socket(int domain, int type, int protocol);
 int next_connect(int fd, const struct sockaddr *addr, socklen_t len);
+int next_accept(int fd, struct sockaddr *addr, socklen_t *len);
+int next_accept4(int fd, struct sockaddr *addr, socklen_t *len, int flags);
+int next_execve(const char *path, char *const argv[], char *const envp[]);
 int next_listen(int fd, int backlog);
 int next_getsockopt(int fd, int level, int name, void *value, socklen_t *len);
 int next_epoll_ctl(int epfd, int op, int fd, void *event);
@@ -25,6 +28,8 @@ const struct rules *settings_rules(void);
 int settings_protocol(void);
 /* Print a line for a decision, if verbose. @why may be NULL. Keeps errno. */
 void settings_tell(int fd, bool exs, const char *what, const char *why);
+/* Print why nothing will be preloaded into a program, if verbose and @why is not NULL. */
+void settings_tell_program(const char *path, const char *why);
 /* Whether it prints. */
 bool settings_tells(void);
 

@@ -76,6 +76,13 @@ static bool is_error_output(void)
 	       now.st_ino == error_output.st_ino;
 }
 
+void settings_tell_program(const char *path, const char *why)
+{
+	if (why && tells && is_error_output())
+		dprintf(STDERR_FILENO, "exs-run: %s[%d]: %s: nothing is preloaded: %s\n",
+			program_invocation_short_name, getpid(), path, why);
+}
+
 void settings_tell(int fd, bool exs, const char *what, const char *why)
 {
 	int saved = errno;
