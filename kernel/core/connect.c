@@ -17,6 +17,7 @@
  */
 #include <linux/jiffies.h>
 #include <linux/net.h>
+#include <net/ipv6.h>
 
 #include "transport.h"
 #include "core.h"
@@ -397,9 +398,14 @@ static void exs_connect_tcp(struct exs_sock *xs)
 static int exs_connect_addr(struct exs_sock *xs, struct sockaddr_unsized *uaddr, int len,
 			    struct sockaddr_storage *addr, bool *v6)
 {
+	const struct sockaddr_in6 *in6 = (const void *)uaddr;
 	int err = exs_addr_get(xs, uaddr, len, addr, v6);
 
 	if (!err && *v6 && addr->ss_family == AF_INET && xs->sk.sk_ipv6only)
+		err = -ENETUNREACH;
+	/* Its scope is missing, but TCP does not look at that. */
+	if (err == -EINVAL && len >= SIN6_LEN_RFC2133 && in6->sin6_family == AF_INET6 &&
+	    ipv6_addr_is_multicast(&in6->sin6_addr))
 		err = -ENETUNREACH;
 	return err;
 }

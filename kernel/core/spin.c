@@ -57,7 +57,7 @@ void exs_conn_spin(struct exs_conn *conn, const struct wait_queue_entry *wait, l
 	while (!exs_spin_woken(wait) && exs_conn_poll_cq(conn) &&
 	       jiffies - began < most && ktime_before(ktime_get(), until)) {
 		cpu_relax();
-		cond_resched();
+		cond_resched_tasks_rcu_qs();
 	}
 	exs_spin_end(conn, &spin);
 	if (!exs_spin_woken(wait))

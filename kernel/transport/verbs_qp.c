@@ -34,6 +34,7 @@ static int exs_verbs_limits(struct exs_verbs_ep *v)
 	/* An advert's keys must cover the largest message, wherever it begins. */
 	if (!(attrs->device_cap_flags & IB_DEVICE_MEM_MGT_EXTENSIONS) ||
 	    attrs->max_fast_reg_page_list_len < EXS_VERBS_KEY_PAGES_MIN ||
+	    !(attrs->page_size_cap & PAGE_SIZE) ||
 	    attrs->max_qp_wr <= EXS_VERBS_SQ_WRS ||
 	    attrs->max_qp_wr <= EXS_VERBS_RECVS ||
 	    attrs->max_send_sge < 2)

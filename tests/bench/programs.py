@@ -115,7 +115,7 @@ def measure(place, program, test, size, depth, count):
     before = place.cpu()
     try:
         row = PROGRAMS[program](place, test, size, depth, count)
-    except NoFigure as error:
+    except (NoFigure, guest.Timeout, AssertionError, LookupError, ValueError) as error:
         print(f"  no end: {error}", file=sys.stderr, flush=True)
         return None
     if test == BLAST:

@@ -92,6 +92,27 @@ static struct cgroup_subsys_state *exs_feed_blkcg(void)
 #endif
 }
 
+static void exs_feed_uncharge(struct exs_feed *f)
+{
+	struct exs_user *user = f->user;
+
+	exs_limit_uncharge(EXS_LIMIT_OPS, f->most_parts, user);
+	exs_limit_uncharge(EXS_LIMIT_PAGES, f->charged, user);
+}
+
+/* It holds files, even when the program has closed them. */
+static int exs_feed_charge(struct exs_feed *f, const struct exs_net *xn)
+{
+	int err = exs_limit_charge(EXS_LIMIT_PAGES, f->charged, &f->user);
+
+	if (err)
+		return err;
+	err = exs_limit_charge_user(xn, EXS_LIMIT_OPS, f->most_parts, f->user);
+	if (err)
+		exs_limit_uncharge(EXS_LIMIT_PAGES, f->charged, f->user);
+	return err;
+}
+
 struct exs_feed *exs_feed_new(const struct exs_op *op, u32 count, u64 len)
 {
 	struct exs_feed *f = kvzalloc(struct_size(f, parts, count), GFP_KERNEL_ACCOUNT);
@@ -100,8 +121,9 @@ struct exs_feed *exs_feed_new(const struct exs_op *op, u32 count, u64 len)
 	if (!f)
 		return ERR_PTR(-ENOMEM);
 	f->message = op->sk->sk_type != SOCK_STREAM;
+	f->most_parts = count;
 	exs_feed_dimension(f, count, len);
-	err = exs_limit_charge(EXS_LIMIT_PAGES, f->charged, &f->user);
+	err = exs_feed_charge(f, op->queue->xn);
 	if (err) {
 		kvfree(f);
 		return ERR_PTR(err);
@@ -135,7 +157,7 @@ void exs_feed_release(struct kref *ref)
 	mem_cgroup_put(f->memcg);
 	if (f->blkcg)
 		css_put(f->blkcg);
-	exs_limit_uncharge(EXS_LIMIT_PAGES, f->charged, f->user);
+	exs_feed_uncharge(f);
 	exs_live(f->xn, feeds, -1);
 	exs_net_put(f->xn);
 	kvfree(f);

@@ -62,7 +62,7 @@ struct exs_feed_part {
  * @cred: the submitter's
  * @memcg: charged with the run's allocations
  * @blkcg: charged with the run's reads from disks; NULL: this kernel has none
- * @user: charged with @charged pages
+ * @user: charged with @charged pages, and an operation for each of @most_parts
  * @xn: where it counts; a reference
  * @charged: the most that are held at a time
  * @message: all of it is one piece
@@ -91,6 +91,7 @@ struct exs_feed_part {
  * @err: why a transfer failed, or 0
  * @read_err: why reading did
  * @nparts: how many
+ * @most_parts: for how many there is room
  * @parts: in order
  */
 struct exs_feed {
@@ -128,6 +129,7 @@ struct exs_feed {
 	int err;
 	int read_err;
 	u32 nparts;
+	u32 most_parts;
 	struct exs_feed_part parts[];
 };
 

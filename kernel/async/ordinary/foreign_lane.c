@@ -503,17 +503,23 @@ static struct exs_lane *exs_lane_insert(struct exs_lane_bucket *b, struct exs_la
 static struct exs_lane *exs_lane_join(struct exs_lane *new, struct exs_op *op)
 {
 	struct exs_lane_bucket *b = exs_lane_bucket(op->sk);
+	bool was_unused = false;
 	struct exs_lane *lane;
 
 	spin_lock(&b->lock);
 	lane = exs_lane_find(b, new->file, new->dir);
-	if (!lane)
+	if (!lane) {
 		lane = exs_lane_insert(b, new, op);
-	else if (lane->leaving && list_empty(&lane->ops))
+	} else if (lane->leaving && list_empty(&lane->ops)) {
 		lane = NULL;
-	else
+	} else {
+		was_unused = exs_lane_unused(lane);
 		exs_lane_add(lane, op);
+	}
 	spin_unlock(&b->lock);
+	/* exs_lane_wait_gone() does not wait for it any more. */
+	if (was_unused)
+		exs_lane_tell(op->sk);
 	return lane;
 }
 

@@ -59,7 +59,8 @@ static bool exs_busy_slice(struct exs_busy *b)
 	} while (any && !exs_busy_over(b) && !need_resched() &&
 		 ktime_before(ktime_get(), end));
 	exs_attend_end(&a);
-	cond_resched();
+	/* It may never sleep, and whoever changes code that is traced waits until it has. */
+	cond_resched_tasks_rcu_qs();
 	return any;
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /* What bounds a user, a listener, an orphan, a hand-shake: sysctl net.exs.*. */
 #include "lib/async.h"
+#include "lib/file.h"
 
 #include <fcntl.h>
 #include <poll.h>
@@ -563,6 +564,30 @@ static void operations(void)
 	no_event(other);
 }
 
+/* Files that wait to be sent are held, even if nobody has them open any more: each counts, too. */
+static void files_held(void)
+{
+	enum { FILES = 5, LEN = 1 << 20 };
+	exs_qhandle_t q = queue_new(OPS / 2);
+	exs_xferfile_t x = { .xf_file = { .fd_file = file_new(1, LEN), .fd_len = LEN } };
+	int i;
+	struct pair p;
+
+	pair_open(&p);
+	write_sysctl("max_user_ops", OPS / 2 + FILES);
+	for (i = 0; i < FILES; i++)
+		must(exs_sendfile(p.c, &x, 0, q, i));
+	must_fail(exs_sendfile(p.c, &x, 0, q, 0), ENOBUFS);
+	must_be(delta("limit_ops"), 1);
+	for (i = 0; i < FILES; i++) {
+		recv_all(p.s, 1, 0, LEN);
+		must_be(event_next(q).exs_evt_errno, 0);
+	}
+	must(exs_sendfile(p.c, &x, 0, q, 0));
+	recv_all(p.s, 1, 0, LEN);
+	must_be(event_next(q).exs_evt_errno, 0);
+}
+
 /* A queue that is gone leaves the room of its operations to others. */
 static void operations_of_the_gone(void)
 {
@@ -926,6 +951,7 @@ static const struct e2e_case cases[] = {
 	{ "connects_into_black_hole", connects_into_black_hole, .on = ON_EXS, .needs = NEEDS_SIW },
 	{ "fetched_charged", fetched_charged, .on = ON_SEQ, .needs = NEEDS_ONE },
 	{ "operations", operations, .on = ON_STREAM, .needs = NEEDS_ONE },
+	{ "files_held", files_held, .on = ON_STREAM, .needs = NEEDS_ONE },
 	{ "operations_of_the_gone", operations_of_the_gone, .on = ON_STREAM, .needs = NEEDS_ONE },
 	{ "polls_over", polls_over, .on = ON_STREAM, .needs = NEEDS_ONE },
 	{ "sockets_held", sockets_held, .on = ON_TCP, .needs = NEEDS_ONE },

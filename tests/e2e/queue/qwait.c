@@ -3,6 +3,7 @@
 #include "lib/async.h"
 
 #include <pthread.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -508,8 +509,44 @@ static void adapts(void)
 	waiter_gets(&w, EXS_EVT_RECV, 1, 0, 1);
 }
 
+#define TRACING "/sys/kernel/tracing"
+#define TRACE_IT "mkdir exs && cd exs && echo schedule > set_ftrace_filter && echo function > current_tracer"
+
+/* For how long a thread of this process has run. */
+static long ran_ns(pid_t tid)
+{
+	char path[64];
+	long ns = 0;
+	FILE *f;
+
+	snprintf(path, sizeof(path), "/proc/self/task/%d/schedstat", tid);
+	f = fopen(path, "re");
+	check(f && fscanf(f, "%ld", &ns) == 1, "%s: %s", path, errno_name(errno));
+	fclose(f);
+	return ns;
+}
+
+/* Whoever stops tracing functions waits until each task has slept, or has said that it might. */
+static void lets_others_trace(void)
+{
+	exs_qhandle_t q = queue_of(8, EXS_WAIT_BUSY_POLL);
+	struct waiter w;
+	struct pair p;
+
+	if (access(TRACING "/set_ftrace_filter", W_OK))
+		skip("this kernel traces no functions");
+	pair_open(&p);
+	start_recv(p.s, bytes, 1, 0, q, 1, NO_REGION);
+	waiter_start(&w, q);
+	wait_until(ran_ns(w.tid) > 20 * 1000 * 1000);
+	shell("cd " TRACING "/instances && " TRACE_IT " && echo nop > current_tracer; cd .. && rmdir exs");
+	must_be(send(p.c, "x", 1, 0), 1);
+	waiter_gets(&w, EXS_EVT_RECV, 1, 0, 1);
+}
+
 static const struct e2e_case cases[] = {
 	{ "modes", modes, .on = ON_EXS },
+	{ "lets_others_trace", lets_others_trace, .on = ON_STREAM },
 	{ "notified", notified, .on = ON_STREAM },
 	{ "polled", polled, .on = ON_BOTH },
 	{ "time_is_up", time_is_up, .on = ON_STREAM },

@@ -226,7 +226,8 @@ static void port_elsewhere(void)
 	must(bind(first, &at.sa, address_len(&at)));
 	at = name_of(first);
 	other = address_from(AF_INET, "10.77.0.5", port_of(&at));
-	must(bind(theirs, &other.sa, address_len(&other)));
+	/* The device learns of the address a little later. */
+	wait_until(!bind(theirs, &other.sa, address_len(&other)));
 	must(bind(next, &at.sa, address_len(&at)));
 	must_be(why(next), EXS_FELL_BACK_PORT);
 	close(theirs);
@@ -481,7 +482,7 @@ static void result_later(void)
 {
 	union address nobody = loopback(free_port());
 	union address wrong = address_from(e2e.domain, e2e.domain == AF_INET ? "255.255.255.255" : "ff02::1", 99);
-	int l = tcp_listener_at(loopback(0)), c = falling(), r = falling(), w = falling(), t = plain_socket();
+	int l = tcp_listener_at(loopback(0)), c = falling(), r = falling(), w = falling(), t = plain_socket(), err;
 
 	write_sysctl("enabled", 0);
 	set_nonblock(c, true);
@@ -495,7 +496,8 @@ static void result_later(void)
 	must_fail(connect(r, &nobody.sa, address_len(&nobody)), ECONNREFUSED);
 	set_nonblock(w, true);
 	must_be(connect(t, &wrong.sa, address_len(&wrong)), -1);
-	must_fail(connect(w, &wrong.sa, address_len(&wrong)), errno);
+	err = errno;
+	must_fail(connect(w, &wrong.sa, address_len(&wrong)), err);
 }
 
 /* By EXS as by TCP: nobody reaches it by an address of a device. */
@@ -582,6 +584,7 @@ static void impatient(void)
 	union address to = address_from(e2e.domain, e2e.domain == AF_INET ? "10.77.0.8" : "fd77::8", 99);
 	int c = falling(), other = falling();
 
+	write_sysctl("fallback_timeout", 3600 * 1000);
 	write_sysctl("fallback_memory", 3600 * 1000);
 	set_int(c, IPPROTO_TCP, TCP_USER_TIMEOUT, 100);
 	set_nonblock(c, true);
@@ -651,25 +654,55 @@ static void ended_while_waiting(void)
 	must_be(info.tcpi_state, TCP_CLOSE);
 }
 
-/* SO_SNDTIMEO is for all of connect(2). A second more, and TCP would have sent its SYN again. */
-static void send_timeout_of_both(void)
+/* Ends with SO_SNDTIMEO, too. */
+static void connect_for(int fd, int seconds)
 {
-	struct timeval limit = { .tv_sec = 2 };
+	struct timeval limit = { .tv_sec = seconds };
 	union address to = black_hole();
-	struct tcp_info info;
-	socklen_t len = sizeof(info);
-	int c = falling();
 
-	write_sysctl("fallback_timeout", 1900);
-	write_sysctl("fallback_memory", 0);
-	must(setsockopt(c, SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof(limit)));
-	must_fail(connect(c, &to.sa, address_len(&to)), EINPROGRESS);
-	must(getsockopt(c, IPPROTO_TCP, TCP_INFO, &info, &len));
-	must_be(why(c), EXS_FELL_BACK_NO_ANSWER);
-	must_be(info.tcpi_total_retrans, 0);
+	must(setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof(limit)));
+	must_be(connect(fd, &to.sa, address_len(&to)), -1);
 }
 
-/* What is not remembered is tried again. */
+static bool longer_is_over;
+
+static void *connects_for_longer(void *arg)
+{
+	connect_for(*(int *)arg, 3);
+	__atomic_store_n(&longer_is_over, true, __ATOMIC_RELEASE);
+	return NULL;
+}
+
+/* SO_SNDTIMEO is for all of connect(2): 1.5 s by EXS and half a second by TCP are less than 3 s of TCP alone. */
+static void send_timeout_of_both(void)
+{
+	int c = falling(), longer = plain_socket();
+	pthread_t t;
+
+	write_sysctl("fallback_timeout", 1500);
+	write_sysctl("fallback_memory", 0);
+	must_be(pthread_create(&t, NULL, connects_for_longer, &longer), 0);
+	connect_for(c, 2);
+	must_be(errno, EINPROGRESS);
+	check(!__atomic_load_n(&longer_is_over, __ATOMIC_ACQUIRE), "it took longer");
+	must_be(why(c), EXS_FELL_BACK_NO_ANSWER);
+	must(shutdown(longer, SHUT_RDWR));
+	pthread_join(t, NULL);
+}
+
+static bool is_tried(const union address *to)
+{
+	int c = falling();
+	bool tried;
+
+	set_nonblock(c, true);
+	must_fail(connect(c, &to->sa, address_len(to)), EINPROGRESS);
+	tried = why(c) == EXS_FELL_BACK_NOT;
+	close(c);
+	return tried;
+}
+
+/* What is not remembered, or not any more, is tried again. */
 static void forgotten(void)
 {
 	union address to = black_hole();
@@ -685,6 +718,9 @@ static void forgotten(void)
 		wait_delta("fallback_no_answer", i);
 	}
 	must_be(delta("fallback_remembered"), 0);
+	write_sysctl("fallback_memory", 3000);
+	check(!is_tried(&to), "it is not remembered");
+	wait_until(is_tried(&to));
 }
 
 /* In the middle of it, both before and after TCP has taken over. */
