@@ -16,8 +16,11 @@
 #include "sock.h"
 #include "stats.h"
 
-/* Without a ring. A message that is kept costs its length and EXS_EAGER_OVERHEAD. */
-#define EXS_HELLO_EAGER_SPACE	(64 * EXS_WIRE_BUF_LEN)
+/*
+ * A message that is kept costs its length and EXS_EAGER_OVERHEAD. It is in no cap, and takes up
+ * to twice as much memory: so this does not grow with the ring, only shrink.
+ */
+#define EXS_HELLO_EAGER_SPACE	(64u * EXS_WIRE_BUF_LEN)
 /* A stream's, before it has a ring. Allocated when first needed. */
 #define EXS_HELLO_EAGER_STREAM	2048
 
@@ -164,7 +167,7 @@ static u32 exs_hello_eager_space(const struct exs_conn *conn)
 		return exs_conn_ringless(conn) ? 0 : EXS_HELLO_EAGER_STREAM;
 	if (ring == EXS_RING_DEFAULT)
 		ring = exs_sysctl(conn->xn, ring_size);
-	return ring ?: EXS_HELLO_EAGER_SPACE;
+	return ring ? min_t(u32, ring, EXS_HELLO_EAGER_SPACE) : EXS_HELLO_EAGER_SPACE;
 }
 
 void exs_conn_hello(const struct exs_conn *conn, struct exs_hello *hello)

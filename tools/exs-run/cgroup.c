@@ -175,7 +175,7 @@ static void look_for_module(int protocol)
 	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, protocol);
 
 	if (fd < 0)
-		say("sockets stay TCP for now: %s", net_why_missing());
+		say("sockets stay TCP: %s", net_why_missing());
 	else
 		close(fd);
 }

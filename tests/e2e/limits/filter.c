@@ -97,15 +97,16 @@ static void forbid_port(int type)
 	attach(program, ARRAY_SIZE(program), type);
 }
 
-/* Who asks for PORT gets @port. */
-static void redirect_to(int port, int type)
+/* Who asks for PORT gets @port; another port is allowed, or not. */
+static void redirect(int port, bool others, int type)
 {
 	const struct bpf_insn program[] = {
 		LOAD(BPF_REG_2, user_port),
-		SET(BPF_REG_0, 1),
-		SKIP_UNLESS(BPF_REG_2, htons(PORT), 2),
+		SET(BPF_REG_0, others),
+		SKIP_UNLESS(BPF_REG_2, htons(PORT), 3),
 		SET(BPF_REG_3, htons(port)),
 		STORE(user_port, BPF_REG_3),
+		SET(BPF_REG_0, 1),
 		RETURN,
 	};
 
@@ -160,7 +161,7 @@ static void connect_redirected(void)
 	int fd = listener(4), c;
 
 	to = name_of(fd);
-	redirect_to(port_of(&to), side(BPF_CGROUP_INET4_CONNECT, BPF_CGROUP_INET6_CONNECT));
+	redirect(port_of(&to), true, side(BPF_CGROUP_INET4_CONNECT, BPF_CGROUP_INET6_CONNECT));
 	c = new_socket();
 	must(connect(c, &other.sa, address_len(&other)));
 	got = peer_of(c);
@@ -169,35 +170,23 @@ static void connect_redirected(void)
 	leave_group();
 }
 
-/* PORT becomes @port, and any other is forbidden. */
-static void only_to(int port, int type)
+static int tcp_listener(union address at)
 {
-	const struct bpf_insn program[] = {
-		LOAD(BPF_REG_2, user_port),
-		SET(BPF_REG_0, 0),
-		SKIP_UNLESS(BPF_REG_2, htons(PORT), 3),
-		SET(BPF_REG_3, htons(port)),
-		STORE(user_port, BPF_REG_3),
-		SET(BPF_REG_0, 1),
-		RETURN,
-	};
+	int l = must(socket(e2e.domain, SOCK_STREAM | SOCK_CLOEXEC, IPPROTO_TCP));
 
-	attach(program, ARRAY_SIZE(program), type);
+	must(bind(l, &at.sa, address_len(&at)));
+	must(listen(l, 4));
+	return l;
 }
 
 /* A program sees each connect(2) once, whether EXS or TCP connects, at once or later. */
 static void connect_once(void)
 {
 	union address to, other = address_of(SERVER, PORT);
-	int l, c, i;
+	int l = tcp_listener(address_of(SERVER, 0)), c, i;
 
-	enter_side(SERVER);
-	l = must(socket(e2e.domain, SOCK_STREAM | SOCK_CLOEXEC, IPPROTO_TCP));
-	to = address_of(SERVER, 0);
-	must(bind(l, &to.sa, address_len(&to)));
-	must(listen(l, 4));
 	to = name_of(l);
-	only_to(port_of(&to), side(BPF_CGROUP_INET4_CONNECT, BPF_CGROUP_INET6_CONNECT));
+	redirect(port_of(&to), false, side(BPF_CGROUP_INET4_CONNECT, BPF_CGROUP_INET6_CONNECT));
 	e2e.fallback = 1;
 	for (i = 0; i < 2; i++) {
 		c = new_socket();
@@ -230,11 +219,43 @@ static void bind_redirected(void)
 	union address at = address_of(SERVER, PORT), got;
 	int fd;
 
-	redirect_to(PORT + 2, side(BPF_CGROUP_INET4_BIND, BPF_CGROUP_INET6_BIND));
+	redirect(PORT + 2, true, side(BPF_CGROUP_INET4_BIND, BPF_CGROUP_INET6_BIND));
 	fd = new_socket();
 	must(bind(fd, &at.sa, address_len(&at)));
 	got = name_of(fd);
 	must_be(port_of(&got), PORT + 2);
+	leave_group();
+}
+
+#define CALL(number)	{ .code = BPF_JMP | BPF_CALL, .imm = number }
+
+/* A program may choose the device. */
+static void device_of_program(void)
+{
+	const struct bpf_insn program[] = {
+		/* bpf_setsockopt(context, SOL_SOCKET, SO_BINDTODEVICE, "lo", 4) */
+		{ .code = BPF_ST | BPF_MEM | BPF_W, .dst_reg = BPF_REG_10, .off = -8, .imm = 'l' | 'o' << 8 },
+		SET(BPF_REG_2, SOL_SOCKET),
+		SET(BPF_REG_3, SO_BINDTODEVICE),
+		{ .code = BPF_ALU64 | BPF_MOV | BPF_X, .dst_reg = BPF_REG_4, .src_reg = BPF_REG_10 },
+		{ .code = BPF_ALU64 | BPF_ADD | BPF_K, .dst_reg = BPF_REG_4, .imm = -8 },
+		SET(BPF_REG_5, 4),
+		CALL(BPF_FUNC_setsockopt),
+		SET(BPF_REG_0, 1),
+		RETURN,
+	};
+	union address to;
+	char name[16] = "";
+	socklen_t len = sizeof(name);
+	int c, l = tcp_listener(address_from(e2e.domain, e2e.domain == AF_INET ? "127.0.0.1" : "::1", 0));
+
+	to = name_of(l);
+	attach(program, ARRAY_SIZE(program), side(BPF_CGROUP_INET4_CONNECT, BPF_CGROUP_INET6_CONNECT));
+	e2e.fallback = 1;
+	c = new_socket();
+	must(connect(c, &to.sa, address_len(&to)));
+	must(getsockopt(c, SOL_SOCKET, SO_BINDTODEVICE, name, &len));
+	check(!strcmp(name, "lo"), "it is bound to '%s'", name);
 	leave_group();
 }
 
@@ -244,7 +265,7 @@ static void bind_once(void)
 	union address at = address_of(SERVER, PORT), got;
 	int fd;
 
-	only_to(PORT + 3, side(BPF_CGROUP_INET4_BIND, BPF_CGROUP_INET6_BIND));
+	redirect(PORT + 3, false, side(BPF_CGROUP_INET4_BIND, BPF_CGROUP_INET6_BIND));
 	e2e.fallback = 1;
 	fd = new_socket();
 	must(bind(fd, &at.sa, address_len(&at)));
@@ -368,6 +389,7 @@ static const struct e2e_case cases[] = {
 	{ "connect_once", connect_once, .on = ON_TCP | ON_INET, .needs = NEEDS_ONE },
 	{ "bind_forbidden", bind_forbidden, .on = ON_ALL6 | ON_TCP | ON_FACES, .needs = NEEDS_ONE },
 	{ "bind_redirected", bind_redirected, .on = ON_ALL6 | ON_TCP | ON_FACES, .needs = NEEDS_ONE },
+	{ "device_of_program", device_of_program, .on = ON_TCP | ON_INET, .needs = NEEDS_ONE },
 	{ "bind_once", bind_once, .on = ON_TCP | ON_INET, .needs = NEEDS_ONE },
 	{ "shown_as_tcp", shown_as_tcp, .on = ON_STREAM6 | ON_TCP | ON_INET, .needs = NEEDS_ONE },
 	{ "names_changed", names_changed, .on = ON_STREAM | ON_TCP | ON_FACES, .needs = NEEDS_ONE },

@@ -460,7 +460,7 @@ case_system_without_module()
 	must exs-run --status
 	[[ $OUT = "protocol 261: module exs is not loaded: modprobe exs"* ]] || fail "it says: $OUT"
 	must exs-run --system
-	[[ $OUT = *"sockets stay TCP for now: module exs is not loaded: modprobe exs" ]] || fail "it says: $OUT"
+	[[ $OUT = *"sockets stay TCP: module exs is not loaded: modprobe exs" ]] || fail "it says: $OUT"
 	serve busybox httpd -f -p $HOST:$PORT
 	wait_for "the server" busybox nc $HOST $PORT -e true
 	gets busybox wget -q -O -

@@ -382,13 +382,13 @@ static void listener_takes_both(void)
 	must_fail(accept(l, NULL, NULL), EAGAIN);
 }
 
-static int waiting(int l)
+static struct tcp_info info_of(int fd)
 {
-	struct tcp_info info;
+	struct tcp_info info = {};
 	socklen_t len = sizeof(info);
 
-	must(getsockopt(l, IPPROTO_TCP, TCP_INFO, &info, &len));
-	return info.tcpi_unacked;
+	must(getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &len));
+	return info;
 }
 
 /* Neither kind waits until there is none of the other. */
@@ -400,7 +400,7 @@ static void both_kinds_in_turn(void)
 		must(connect_to(plain_socket(), l));
 		must(connect_to(falling(), l));
 	}
-	wait_until(waiting(l) == 2);
+	wait_until(info_of(l).tcpi_unacked == 2);
 	for (i = 0; i < 4; i++)
 		kinds[i] = get_int(must(accept(l, NULL, NULL)), SOL_SOCKET, SO_PROTOCOL);
 	for (i = 1; i < 4; i++)
@@ -601,7 +601,7 @@ static void closed_early(void)
 {
 	/* Of no other case, either. */
 	union address to = address_from(e2e.domain, e2e.domain == AF_INET ? "10.77.0.7" : "fd77::7", 99);
-	int c = falling(), clock = falling(), other = falling();
+	int c = falling(), clock = falling(), early = falling(), other = falling();
 
 	write_sysctl("fallback_timeout", 4000);
 	write_sysctl("fallback_memory", 3600 * 1000);
@@ -610,10 +610,13 @@ static void closed_early(void)
 	set_int(clock, IPPROTO_TCP, TCP_USER_TIMEOUT, 1200);
 	set_nonblock(clock, true);
 	set_nonblock(c, true);
+	set_nonblock(early, true);
 	set_nonblock(other, true);
 	must_fail(connect(c, &to.sa, address_len(&to)), EINPROGRESS);
 	must_fail(connect(clock, &to.sa, address_len(&to)), EINPROGRESS);
 	wait_delta("fallback_no_answer", 1);
+	must_fail(connect(early, &to.sa, address_len(&to)), EINPROGRESS);
+	must_be(why(early), EXS_FELL_BACK_NOT);
 	close(c);
 	must_fail(connect(other, &to.sa, address_len(&to)), EINPROGRESS);
 	must_be(why(other), EXS_FELL_BACK_REMEMBERED);
@@ -638,8 +641,6 @@ static void *connects_in_vain(void *arg)
 static void ended_while_waiting(void)
 {
 	struct timeval limit = { .tv_sec = limit_ms() / 1000 };
-	struct tcp_info info;
-	socklen_t len = sizeof(info);
 	int c = falling();
 	pthread_t t;
 
@@ -650,8 +651,7 @@ static void ended_while_waiting(void)
 	wait_delta("fallback_no_answer", 1);
 	must(shutdown(c, SHUT_RDWR));
 	pthread_join(t, NULL);
-	must(getsockopt(c, IPPROTO_TCP, TCP_INFO, &info, &len));
-	must_be(info.tcpi_state, TCP_CLOSE);
+	must_be(info_of(c).tcpi_state, TCP_CLOSE);
 }
 
 /* Ends with SO_SNDTIMEO, too. */

@@ -538,33 +538,10 @@ static void ring_ahead(void)
 	must_be(recv(p.s, buf, sizeof(buf), 0), 0);
 }
 
-enum { SMALL = 64, MANY = 1600 };
-
-static void send_small(const struct pair *p)
-{
-	int i;
-
-	for (i = 0; i < MANY; i++)
-		send_all(p->c, i, 0, SMALL);
-}
-
-/* Small ones go ahead of a program that does not read as far as large ones do. */
-static void small_ahead(void)
-{
-	struct pair p;
-	int i;
-
-	pair_open(&p);
-	send_small(&p);
-	wait_delta("eager_tx_bytes", MANY * SMALL);
-	for (i = 0; i < MANY; i++)
-		recv_all(p.s, i, 0, SMALL);
-}
-
-/* Or as far as SO_RCVBUF says: each costs 64 bytes more than it has. */
+/* How far small ones go ahead of a program that does not read: each costs 64 bytes more than it has. */
 static void small_ahead_rcvbuf(void)
 {
-	enum { FIT = 16384 / (SMALL + 64) };
+	enum { SMALL = 64, FIT = 16384 / (SMALL + 64) };
 	int l = bound_socket(), i;
 	struct pair p;
 
@@ -809,7 +786,6 @@ static const struct e2e_case cases[] = {
 	{ "truncation_small", truncation_small, .on = ON_SEQ },
 	{ "truncation_middle", truncation_middle, .on = ON_SEQ },
 	{ "truncation_large", truncation_large, .on = ON_SEQ },
-	{ "small_ahead", small_ahead, .on = ON_SEQ },
 	{ "small_ahead_rcvbuf", small_ahead_rcvbuf, .on = ON_SEQ, .needs = NEEDS_ONE },
 	{ "small_round", small_round, .on = ON_SEQ },
 	{ "ring_ahead", ring_ahead, .on = ON_SEQ },
