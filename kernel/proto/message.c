@@ -28,7 +28,8 @@
  *  5. DIRECT(n): any other message, but those of message_ring.c, into the advert for it:
  *     n is its length, or all of an advert that is too short: then TRUNCATED(n), the rest
  *     is dropped.
- *     A message that could be eager but for lack of space takes an advert too.
+ *     A message that could be eager but for lack of space takes an advert too, if there
+ *     is no room in a ring.
  *  6. REQUEST{number, length}: for message Sp, if it never fits eagerly, nor in the ring, and
  *     there is no advert for it; once. If its send is cancelled, the announcement is
  *     replaced by one of the next message, or taken back with length 0. It ends
@@ -319,6 +320,7 @@ static int message_rx_eager(struct exs_engine *e, const struct exs_msg *msg,
 				    msg->len > head->len);
 	} else {
 		e->used += cost;
+		exs_message_eager_kept(e);
 		exs_message_arrived(e, NULL, 0, false);
 	}
 	*rcv = head;

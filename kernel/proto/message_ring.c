@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Messages of medium size: too long to be eager, too short for an advert to pay.
+ * Messages of medium size: too long to be eager, too short for an advert to pay. And small
+ * ones that find no eager space.
  *
  * They go into a ring of the receiver, where they wait until they are read. These rules add
  * to those of message.c, if both sides offer EXS_WIRE_F_MESSAGE_RING.
  *
  * 10. Sender: free bytes of the ring, and the place after its last message. Receiver: the
  *     same place; bytes used by unread messages, bytes held back, and bytes freed but not
- *     returned. There is no ring at first. The receiver may describe one with RING, once,
+ *     returned. There is no ring at first. The receiver may describe one with RING, once:
  *     after a message that could have gone there (it came into an advert, or was
- *     announced).
+ *     announced), or when unread eager messages use more than half of their space.
  * 11. INDIRECT(n): a message of n bytes, n >= 1, takes n + overhead bytes of the ring, in
  *     one piece: if they would cross the ring's end, the rest of the ring is skipped, and
  *     counts as part of the message. It goes out only when all of that is free. An advert
@@ -96,14 +97,27 @@ int exs_message_ring_returned(struct exs_engine *e, u32 n)
 
 /* ---- receiver ---- */
 
-/* Rule 10: a message of @len bytes came another way, or is announced: is a ring worth it? */
-void exs_message_wants_ring(struct exs_engine *e, u32 len)
+/* Rule 10. */
+static void message_ask_ring(struct exs_engine *e)
 {
-	if (e->ring_asked || !has_message_ring(e) || len <= e->config.eager_max ||
-	    len > e->config.ring_max)
+	if (e->ring_asked || !has_message_ring(e))
 		return;
 	e->ring_asked = true;
 	e->ring_wanted = true;
+}
+
+/* Rule 10: a message of @len bytes came another way, or is announced: is a ring worth it? */
+void exs_message_wants_ring(struct exs_engine *e, u32 len)
+{
+	if (len > e->config.eager_max && len <= e->config.ring_max)
+		message_ask_ring(e);
+}
+
+/* Rule 10: messages that nobody reads fill our eager space. */
+void exs_message_eager_kept(struct exs_engine *e)
+{
+	if (e->used > e->config.ours.eager_space / 2)
+		message_ask_ring(e);
 }
 
 /* Rule 12: no receive before @rcv is being copied to. */

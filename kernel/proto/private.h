@@ -263,6 +263,7 @@ void exs_message_commit(struct exs_engine *e, struct exs_snd *snd);
 
 /* message_ring.c */
 void exs_message_wants_ring(struct exs_engine *e, u32 len);
+void exs_message_eager_kept(struct exs_engine *e);
 bool exs_message_fits_ring(const struct exs_engine *e, const struct exs_snd *snd);
 bool exs_message_ring_room(const struct exs_engine *e, const struct exs_snd *snd);
 void exs_message_into_ring(struct exs_engine *e, struct exs_snd *snd);

@@ -252,8 +252,7 @@ static void test_violations(void)
 	EXPECT(!send_raw(&a, EXS_MSG_EAGER, 0, i - 1, i - 1));
 }
 
-/* Both offer a ring; @b makes its own when a message of medium size is announced. */
-static void announce_ring(u32 size)
+static void offer_rings(void)
 {
 	struct exs_engine *both[] = { &a, &b };
 	u32 i;
@@ -265,6 +264,12 @@ static void announce_ring(u32 size)
 		both[i]->config.ring_max = 200;
 		both[i]->config.ring_overhead = 10;
 	}
+}
+
+/* Both offer a ring; @b makes its own when a message of medium size is announced. */
+static void announce_ring(u32 size)
+{
+	offer_rings();
 	send_on(&a, &snd[39], 150);
 	EXPECT(passes(&a, &b, EXS_MSG_REQUEST) && b.ring_wanted);
 	exs_engine_ring_ready(&b, size);
@@ -401,6 +406,30 @@ static void test_ring_kept_behind(void)
 	EXPECT(rcv[1].filled == 5);
 }
 
+/* Unread small messages fill half of their space: a ring, for those that find none in the rest. */
+static void test_ring_for_small(void)
+{
+	u32 i, cost = 100 + EXS_EAGER_OVERHEAD;
+
+	offer_rings();
+	for (i = 0; a.space >= cost; i++) {
+		EXPECT(b.ring_wanted == (i > EXS_WIRE_EAGER_MIN / cost));
+		send_on(&a, &snd[i], 100);
+		EXPECT(passes(&a, &b, EXS_MSG_EAGER));
+	}
+	send_on(&a, &snd[i], 100);
+	EXPECT(!next(&a) && b.ring_wanted);
+	exs_engine_ring_ready(&b, 1000);
+	EXPECT(passes(&b, &a, EXS_MSG_RING) && writes(&a, &b, EXS_IMM_INDIRECT, 100) && b.kept.len == 100);
+	exs_engine_reading(&b);
+	exs_engine_read(&b, b.kept.space);
+	while (b.used)
+		exs_engine_unqueued(&b, 100);
+	EXPECT(passes(&b, &a, EXS_MSG_SPACE) && !next(&b));
+	send_on(&a, &snd[0], 100);
+	EXPECT(passes(&a, &b, EXS_MSG_EAGER) && !b.kept.space && !b.ring_wanted);
+}
+
 /* There is no ring: nothing changes. */
 static void test_ring_refused(void)
 {
@@ -444,6 +473,7 @@ int main(void)
 		{ "violations", test_violations },
 		{ "an empty receive", test_empty_receive },
 		{ "ahead in a ring", test_ring_ahead },
+		{ "ring for small messages", test_ring_for_small },
 		{ "a ring wraps", test_ring_wraps },
 		{ "order with a ring", test_ring_order },
 		{ "kept, behind a copy", test_ring_kept_behind },
