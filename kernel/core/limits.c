@@ -11,7 +11,8 @@
  * as with the kernel's other limits per user.
  *
  * A struct exs_user exists while anything is charged to it, and while a listener
- * remembers it. A charge is a few atomic operations; the lock guards the table.
+ * remembers it. To find it takes RCU, a charge a few atomic operations. The lock is for
+ * changes of the table.
  */
 #include <linux/capability.h>
 #include <linux/cred.h>
@@ -58,6 +59,7 @@ struct exs_turns {
  * @used: what is charged now, by enum exs_limit
  * @shares: see exs_user_shares()
  * @turns: by enum exs_pool; only those of a user without @parent are used
+ * @rcu: its end
  */
 struct exs_user {
 	struct hlist_node node;
@@ -67,6 +69,7 @@ struct exs_user {
 	atomic_long_t used[EXS_LIMIT_MAX];
 	struct exs_shares shares;
 	struct exs_turns turns[EXS_POOL_MAX];
+	struct rcu_head rcu;
 };
 
 static DEFINE_SPINLOCK(exs_users_lock);
@@ -103,19 +106,17 @@ static u32 exs_user_hash(const struct exs_user_key *key)
 	return __kuid_val(key->uid) ^ hash_ptr(key->ns, 32);
 }
 
-/* With a reference, or NULL. */
+/* With a reference, or NULL. One whose last reference is gone is not the user any more. */
 static struct exs_user *exs_user_find(const struct exs_user_key *key)
 {
 	struct exs_user *user;
 
-	lockdep_assert_held(&exs_users_lock);
-	hash_for_each_possible(exs_users, user, node, exs_user_hash(key)) {
-		if (!exs_user_is(user, key))
-			continue;
-		refcount_inc(&user->refs);
-		return user;
-	}
-	return NULL;
+	rcu_read_lock();
+	hash_for_each_possible_rcu(exs_users, user, node, exs_user_hash(key))
+		if (exs_user_is(user, key) && refcount_inc_not_zero(&user->refs))
+			break;
+	rcu_read_unlock();
+	return user;
 }
 
 /* The user above @key that is charged, too. False: none. */
@@ -163,7 +164,7 @@ static struct exs_user *exs_user_insert(struct exs_user *fresh)
 	spin_lock(&exs_users_lock);
 	user = exs_user_find(&fresh->key);
 	if (!user)
-		hash_add(exs_users, &fresh->node, exs_user_hash(&fresh->key));
+		hash_add_rcu(exs_users, &fresh->node, exs_user_hash(&fresh->key));
 	spin_unlock(&exs_users_lock);
 	if (user)
 		exs_user_put(fresh);
@@ -176,9 +177,7 @@ static struct exs_user *exs_user_of(const struct exs_user_key *key)
 	struct exs_user_key above;
 	struct exs_user *user;
 
-	spin_lock(&exs_users_lock);
 	user = exs_user_find(key);
-	spin_unlock(&exs_users_lock);
 	if (user)
 		return user;
 	user = exs_user_alloc(key);
@@ -209,30 +208,16 @@ struct exs_user *exs_user_get(struct exs_user *user)
 	return user;
 }
 
-/* Return: whether it was the last reference, and @user was removed from the table. */
-static bool exs_user_unref(struct exs_user *user)
-{
-	bool last = false;
-
-	if (refcount_dec_not_one(&user->refs))
-		return false;
-	spin_lock(&exs_users_lock);
-	if (refcount_dec_and_test(&user->refs)) {
-		hash_del(&user->node);
-		last = true;
-	}
-	spin_unlock(&exs_users_lock);
-	return last;
-}
-
 void exs_user_put(struct exs_user *user)
 {
 	struct exs_user *parent;
 
-	for (; user && exs_user_unref(user); user = parent) {
+	for (; user && refcount_dec_and_lock(&user->refs, &exs_users_lock); user = parent) {
+		hash_del_rcu(&user->node);
+		spin_unlock(&exs_users_lock);
 		parent = user->parent;
 		put_user_ns(user->key.ns);
-		kfree(user);
+		kfree_rcu(user, rcu);
 	}
 }
 
