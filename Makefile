@@ -121,7 +121,11 @@ vm2: vm-modules tools ## a shell in the first of two connected machines
 demo: vm-modules tools ## copy a file between two machines; FILE=...
 	@tests/demo $(KERNEL) $(if $(FILE),'$(FILE)')
 
-bench: tests stock-modules programs deps-bench ## comparison with verbs, rsockets and TCP, in build/bench/; QUICK=1
+$(BUILD)/bench/connections: tests/bench/connections.c
+	@mkdir -p $(@D)
+	@$(CC) -O2 -Wall -Wextra -Werror -Wno-unused-parameter -pthread -o $@ $<
+
+bench: tests stock-modules programs deps-bench $(BUILD)/bench/connections ## comparison with verbs, rsockets and TCP, in build/bench/; QUICK=1
 	@tests/bench/run $(if $(QUICK),--quick) $(KERNEL)
 	@tests/bench/real $(if $(QUICK),--quick) $(KERNEL)
 

@@ -121,3 +121,11 @@ def measure(place, program, test, size, depth, count):
     if test == BLAST:
         row["cpu_per_gb"] = (place.cpu() - before) / (size * count * row.pop("ways", 1) / GB)
     return row
+
+
+def cm_setups(place, count):
+    """Connections that rdma_cm alone sets up in a second: cmtime takes one step for all of them, then the next."""
+    command = f"cmtime -b {place.address} -c {count} -p {next(place.ports)}"
+    said = place.both(command, f"{command} -s {place.address}")
+    steps = dict(re.findall(r"^([a-z ]+?) *: +([\d.]+) ", said, re.M))
+    return 1e3 * count / sum(float(steps[step]) for step in ("create id", "bind addr", "resolve addr", "resolve route", "create qp", "connect"))
