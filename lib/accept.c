@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 /*
-* An accepted connection is a token in the ring. The thread that dequeues it claims the
+ * An accepted connection is a token in the ring. The thread that dequeues it claims the
  * token: then the next accept4(2) of this thread on the listener returns this connection.
  * So the real system call creates the descriptor, in the process that gets it, and
  * security modules see it.
@@ -61,7 +61,7 @@ static int accept_if_any(int fd, exs_acceptaddr_t *addr, int flags)
 }
 
 /*
-* Undo the claim, drop the connection, wait for another, or post the event again. Return:
+ * Undo the claim, drop the connection, wait for another, or post the event again. Return:
  * false: the token is used up already.
  */
 static bool give_back(int q, const exs_event_t *ev, uint32_t how)
@@ -82,7 +82,7 @@ static bool give_back(int q, const exs_event_t *ev, uint32_t how)
 }
 
 /*
-* A resource of the process or the system is short, or a signal arrived: the call can be
+ * A resource of the process or the system is short, or a signal arrived: the call can be
  * repeated.
  */
 static bool try_later(int err)

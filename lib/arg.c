@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 /*
-* The event must find the structure that its call was given. The operation carries the
+ * The event must find the structure that its call was given. The operation carries the
  * address through the kernel: all of it, because upper bits may be a tag, with flags of the
  * call in the low bits that are 0 by alignment. It also carries a number of the process,
  * because a queue may be shared, and an address is valid in one process only. This guards

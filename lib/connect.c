@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 /*
-* The operation only arms the socket. The real connect(2) starts the attempt, so that
+ * The operation only arms the socket. The real connect(2) starts the attempt, so that
  * security modules see it. An armed socket does not block: connect(2) returns EINPROGRESS
  * (or EINTR), and the event follows. With any other error there is no event: the socket has
  * dropped the operation; or the call did not reach the socket (EFAULT, a security module),
@@ -33,7 +33,7 @@ static void withdraw(int fd, exs_qhandle_t q, exs_ahandle_t handle)
 }
 
 /*
-* The flag belongs to the open file, which other threads and processes share. There is no
+ * The flag belongs to the open file, which other threads and processes share. There is no
  * other way to connect without waiting that security modules see, so it is set during
  * connect(2), which then does not sleep. Other calls on the same file do not wait during
  * this time. Flags that others change meanwhile stay; if they set this one, it is lost.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 /*
-* exs_qdequeue(): if enough events are there, it needs loads, one compare-and-swap and no
+ * exs_qdequeue(): if enough events are there, it needs loads, one compare-and-swap and no
  * system call (except for accepts and polls). Otherwise the kernel wakes us when they are
  * there. No event is taken before, so a signal or a cancelled thread loses none.
  */
@@ -89,7 +89,7 @@ static long take_at_once(const struct request *r, const struct exs_map *map,
 }
 
 /*
-* Take events up to the first accepted connection without a descriptor. If all events are
+ * Take events up to the first accepted connection without a descriptor. If all events are
  * wanted, take none unless each has a descriptor. Return: number, or -1 and errno.
  */
 static long take_reserved(const struct request *r, const struct exs_map *map,
@@ -115,7 +115,7 @@ static bool has_token(const exs_event_t *ev)
 }
 
 /*
-* Create descriptors for the @n events taken, from @done on. If the connection of an accept
+ * Create descriptors for the @n events taken, from @done on. If the connection of an accept
  * is gone, the accept continues, or its event goes back into the queue, unless then too few
  * of the wanted events are left. Return: number of events, or -1 and errno if none.
  */
@@ -187,7 +187,7 @@ static int take(const struct request *r, const struct exs_map *map)
 }
 
 /*
-* A thread that is cancelled after its wake-up must pass the wake-up on to the next sleeping
+ * A thread that is cancelled after its wake-up must pass the wake-up on to the next sleeping
  * thread. A wait that ends at once does this.
  */
 static void pass_wake_up_on(void *queue)
@@ -198,7 +198,7 @@ static void pass_wake_up_on(void *queue)
 }
 
 /*
-* An ioctl is not a cancellation point, but one that may block for ever should be. Apart
+ * An ioctl is not a cancellation point, but one that may block for ever should be. Apart
  * from a wake-up, a cancelled thread leaves nothing behind here.
  */
 static int wait_cancellable(int queue, struct exs_ioc_wait *w)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 /*
-* A module cannot create an eventfd. The first reader of a queue's eventfd creates one and
+ * A module cannot create an eventfd. The first reader of a queue's eventfd creates one and
  * offers it to the queue. If another thread was faster, the queue has that one, and is
  * asked again.
  */

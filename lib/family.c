@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 /*
-* The number of AF_EXS. A module cannot have a number of its own, so it uses one that no
+ * The number of AF_EXS. A module cannot have a number of its own, so it uses one that no
  * kernel code registers: 25, or its family= parameter. Every candidate must answer an ioctl
  * that only AF_EXS supports. Other families are never tried, because socket(2) may load
  * modules.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 /*
-* Sends without a queue: pieces of memory are sent directly, and files are read into a
+ * Sends without a queue: pieces of memory are sent directly, and files are read into a
  * buffer. A stream is sent in parts that fit into the buffer, a message as a whole.
  */
 #include <errno.h>

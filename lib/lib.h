@@ -1,23 +1,23 @@
 /* SPDX-License-Identifier: MIT */
 /*
-* Interfaces between the files of the library.
+ * Interfaces between the files of the library.
  *
-*   family.c    finds the number of AF_EXS
-*   module.c    ioctls of the module that need no socket
-*   ring.c      takes entries from a mapped ring: no locks, no system calls
-*   map.c       the cache of mappings: finds the ring of a descriptor
+ *   family.c    finds the number of AF_EXS
+ *   module.c    ioctls of the module that need no socket
+ *   ring.c      takes entries from a mapped ring: no locks, no system calls
+ *   map.c       the cache of mappings: finds the ring of a descriptor
  *   dequeue.c   exs_qdequeue(): ring, then wait, then ring
-*   arg.c       finds the caller's structure of an entry
+ *   arg.c       finds the caller's structure of an entry
  *   accept.c    starts an accept, and turns its entry into a descriptor
-*   poll.c      starts a poll, and fills in revents at the end
-*   submit.c    submits operations to the kernel, one or many
+ *   poll.c      starts a poll, and fills in revents at the end
+ *   submit.c    submits operations to the kernel, one or many
  *   queue.c     create, delete, attributes
-*   eventfd.c   an attribute that the library creates itself
-*   signal.c    an attribute that uses the descriptor's O_ASYNC
+ *   eventfd.c   an attribute that the library creates itself
+ *   signal.c    an attribute that uses the descriptor's O_ASYNC
  *   msg.c       exs_sendmsg(), exs_recvmsg()
-*   timeout.c   timeouts of ordinary sockets, for their operations
+ *   timeout.c   timeouts of ordinary sockets, for their operations
  *   sendfile.c  exs_sendfile(), and exs_sendmsg() of files
-*   gather.c    the same, without a queue
+ *   gather.c    the same, without a queue
  *   connect.c transfer.c shutdown.c close.c cancel.c region.c option.c plain.c    the other calls
  */
 #ifndef LIBEXS_LIB_H
@@ -32,7 +32,7 @@
 #define EXS_HIDDEN __attribute__((visibility("hidden")))
 
 /*
-* Removes the tag that arm64 ignores in an address (MTE, HWASAN). A tag of x86 (LAM) does
+ * Removes the tag that arm64 ignores in an address (MTE, HWASAN). A tag of x86 (LAM) does
  * not change the uppermost bit.
  */
 static inline uintptr_t exs_untagged(const void *addr)
@@ -45,7 +45,7 @@ static inline uintptr_t exs_untagged(const void *addr)
 }
 
 /*
-* The library is about to read or write @len bytes at @addr. Return: -1 and EFAULT if no
+ * The library is about to read or write @len bytes at @addr. Return: -1 and EFAULT if no
  * program can have them: in the first page, in the kernel's part of the address space, or
  * beyond its end. Other addresses cannot be checked without a system call.
  */
@@ -88,7 +88,7 @@ EXS_HIDDEN int exs_set_signal(int q, const exs_signal_t *s);
 EXS_HIDDEN int exs_get_signal(int q, exs_signal_t *s);
 
 /*
-* accept.c: turns an entry with a token into an event with a descriptor. Return: 1. Unless
+ * accept.c: turns an entry with a token into an event with a descriptor. Return: 1. Unless
  * @must is set, also 0: the operation continues; or -1 and EMFILE, ENFILE, ENOMEM, ENOBUFS,
  * EAGAIN, EINTR: the event is in the queue again.
  */
@@ -99,7 +99,7 @@ EXS_HIDDEN int exs_accept_arg(const exs_acceptaddr_t *addr, int flags,
 			      struct exs_sqe *sqe);
 
 /*
-* arg.c: store the address of a structure (aligned to 4, or NULL) and two more bits in
+ * arg.c: store the address of a structure (aligned to 4, or NULL) and two more bits in
  * @sqe. Return: 0, or -1 and EFAULT.
  */
 EXS_HIDDEN int exs_arg_make(const void *addr, unsigned int bits, struct exs_sqe *sqe);
@@ -108,7 +108,7 @@ EXS_HIDDEN int exs_arg_make(const void *addr, unsigned int bits, struct exs_sqe 
 EXS_HIDDEN void *exs_arg_addr(const struct exs_cqe *cqe);
 
 /*
-* timeout.c: timeouts of an ordinary socket, by descriptor; @option is
+ * timeout.c: timeouts of an ordinary socket, by descriptor; @option is
  * EXS_SO_SEND_TIMEOUT or EXS_SO_RECV_TIMEOUT. Return: 0, or -1 and errno.
  */
 EXS_HIDDEN int exs_timeout_set(int fd, int option, const struct exs_opt_timeout *t);
@@ -131,7 +131,7 @@ EXS_HIDDEN int exs_sendmsg_files(exs_qhandle_t q, struct exs_sqe *sqe,
 				 const exs_msghdr_t *msg);
 
 /*
-* gather.c: send pieces of memory and files; a message as a whole. Return: bytes, and in
+ * gather.c: send pieces of memory and files; a message as a whole. Return: bytes, and in
  * @all whether everything was sent; -1 and errno: nothing was sent.
  */
 EXS_HIDDEN ssize_t exs_send_gathered(int fd, struct exs_sqe_iovec *iov, size_t n,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 /*
-* A reader increments a counter in the slot, which is never freed, before it loads the
+ * A reader increments a counter in the slot, which is never freed, before it loads the
  * slot's mapping. A mapping that was removed from its slot is unmapped when the counter is
  * zero afterwards: later readers find the new mapping. The last reader to leave unmaps
  * waiting mappings.
@@ -75,7 +75,7 @@ static void not_for_children(struct exs_map *map)
 }
 
 /*
-* Unmap unused mappings. The last mapping of a queue cancels its operations, which may take
+ * Unmap unused mappings. The last mapping of a queue cancels its operations, which may take
  * time: not under lock.
  */
 static void unlock(void)
@@ -127,7 +127,7 @@ static void retire(struct exs_slot *slot)
 }
 
 /*
-* A child has one thread, so it has no other readers. It drops its parent's mappings: a
+ * A child has one thread, so it has no other readers. It drops its parent's mappings: a
  * child that closes its descriptors must not hold queues.
  */
 static void forked_slot(struct exs_slot *slot)
@@ -173,14 +173,34 @@ static bool map_current(const struct exs_map *map)
 	return ring_epoch(map) == __atomic_load_n(&map->epoch, __ATOMIC_RELAXED);
 }
 
-/* The first page of the ring has its size. */
-static int ring_length(int fd, size_t *len)
+static bool is_queue(int fd, uint64_t id)
 {
-	const struct exs_ring *ring;
+	int64_t now;
+
+	return !exs_get_attr(fd, EXS_ATTR_ID, &now) && (uint64_t)now == id;
+}
+
+/* Of queue @id, as @fd was before, and is: a short file that was mapped instead could not be read. */
+static const struct exs_ring *ring_pages(int fd, uint64_t id, size_t len)
+{
+	void *ring = mmap(NULL, len, PROT_READ, MAP_SHARED, fd, EXS_MMAP_RING);
+
+	if (ring == MAP_FAILED)
+		return NULL;
+	if (is_queue(fd, id))
+		return ring;
+	munmap(ring, len);
+	errno = EAGAIN;
+	return NULL;
+}
+
+/* The first page of the ring has its size. */
+static int ring_length(int fd, uint64_t id, size_t *len)
+{
+	const struct exs_ring *ring = ring_pages(fd, id, page);
 	uint64_t entries, size;
 
-	ring = mmap(NULL, page, PROT_READ, MAP_SHARED, fd, EXS_MMAP_RING);
-	if (ring == MAP_FAILED)
+	if (!ring)
 		return -1;
 	entries = (uint64_t)ring->mask + 1;
 	size = ring->entry_size;
@@ -193,13 +213,12 @@ static int ring_length(int fd, size_t *len)
 	return 0;
 }
 
-static int map_ring(int fd, struct exs_map *map)
+static int map_ring(int fd, uint64_t id, struct exs_map *map)
 {
 	struct exs_ring_view *v = &map->view;
 
-	v->ring = mmap(NULL, map->ring_len, PROT_READ, MAP_SHARED, fd,
-		       EXS_MMAP_RING);
-	if (v->ring == MAP_FAILED)
+	v->ring = ring_pages(fd, id, map->ring_len);
+	if (!v->ring)
 		return -1;
 	map->epoch = ring_epoch(map);
 	map->id = v->ring->id;
@@ -223,24 +242,23 @@ static bool map_matches(const struct exs_map *map)
 }
 
 /*
-* Another thread may replace @fd at any time, also between the two mappings. Return: NULL
+ * Another thread may replace @fd at any time, also between the two mappings. Return: NULL
  * and EAGAIN if it was not queue @id before and after.
  */
 static struct exs_map *map_new(int fd, uint64_t id)
 {
 	struct exs_map *map = calloc(1, sizeof(*map));
 	bool mapped;
-	int64_t now;
 	int err;
 
 	if (!map)
 		return NULL;
-	mapped = !ring_length(fd, &map->ring_len) && !map_ring(fd, map);
+	mapped = !ring_length(fd, id, &map->ring_len) && !map_ring(fd, id, map);
 	err = mapped ? EAGAIN : errno;
 	/* mmap(2) returns this for RLIMIT_MEMLOCK after mlockall(2). */
 	if (!mapped && err == EAGAIN)
 		err = ENOMEM;
-	if (exs_get_attr(fd, EXS_ATTR_ID, &now) || (uint64_t)now != id)
+	if (!is_queue(fd, id))
 		err = EAGAIN;
 	else if (mapped && map->id == id && map_matches(map))
 		return map;
@@ -253,7 +271,7 @@ static struct exs_map *map_new(int fd, uint64_t id)
 }
 
 /*
-* Under lock. The epoch is read before the kernel is asked: if there is a change after the
+ * Under lock. The epoch is read before the kernel is asked: if there is a change after the
  * answer, the next lookup asks again. Return: 0: look up again; -1 and errno: @fd is not a
  * queue.
  */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
-* The mapping of a queue's descriptor.
+ * The mapping of a queue's descriptor.
  *
  * A lookup takes no lock and makes no system call: a table indexed by the descriptor has
  * the mapping. The epoch in the mapping's read-only page shows whether a descriptor of the

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 /*
-* An ioctl of the module creates queues and regions. The device is opened each time: the
+ * An ioctl of the module creates queues and regions. The device is opened each time: the
  * program may have closed a descriptor that the library keeps, and reused its number. In a
  * container the device may be missing: then the library uses a socket.
  */

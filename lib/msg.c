@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 /*
-* exs_sendmsg(), exs_recvmsg(): convert the program's vector for the kernel, or, without a
+ * exs_sendmsg(), exs_recvmsg(): convert the program's vector for the kernel, or, without a
  * queue, for sendmsg(2) and recvmsg(2). The structure is needed again when the event is
  * taken (ring.c), the vector is not.
  */

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 /*
-* Socket options, with their own calls and with exs_fcntl(). The ES-API's SO_ASYNC_* belong
+ * Socket options, with their own calls and with exs_fcntl(). The ES-API's SO_ASYNC_* belong
  * to SOL_SOCKET, but the kernel passes no options of this level to a family: the library
  * uses the family's own level. For ordinary sockets, only this library knows them.
  */
@@ -54,7 +54,7 @@ static int set_timeout(int fd, int option, const void *value, socklen_t len)
 		return -1;
 	}
 	memcpy(&t, value, len < sizeof(t) ? sizeof(t.exs_time) : sizeof(t));
-	if (t.exs_time.tv_sec < 0 || t.exs_time.tv_sec > SECONDS_MAX ||
+	if (t.exs_time.tv_sec < 0 || t.exs_time.tv_sec >= SECONDS_MAX ||
 	    t.exs_time.tv_usec < 0 || t.exs_time.tv_usec >= 1000000) {
 		errno = EDOM;
 		return -1;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 /*
-* The kernel reports that a descriptor is ready, but does not write revents: another
+ * The kernel reports that a descriptor is ready, but does not write revents: another
  * process may dequeue the event, and later. So the thread that dequeues it calls poll(2)
  * without waiting.
  */

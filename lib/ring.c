@@ -125,7 +125,7 @@ static unsigned long copy_entries(const struct exs_ring_view *v, uint64_t head,
 }
 
 /*
-* Write to the program's structures, now that the events certainly belong to us.
+ * Write to the program's structures, now that the events certainly belong to us.
  */
 static void deliver(const exs_event_t *vec, unsigned long n)
 {

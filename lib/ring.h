@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
-* The consumer's side of a completion ring. Any number of threads and processes may take
+ * The consumer's side of a completion ring. Any number of threads and processes may take
  * entries at the same time; none waits for another.
  *
  *	kernel				consumer
@@ -11,7 +11,7 @@
  *	read head (acquire) (B)		head += n if unchanged (release) (B)
  *	reuse those entries
  *
-* (A) makes the entry visible before the tail that includes it. (B) makes the copies happen
+ * (A) makes the entry visible before the tail that includes it. (B) makes the copies happen
  * before the kernel may overwrite the entries. If another consumer was faster, the head has
  * moved: the copies may be torn and are discarded. The head never goes back, and 64 bits
  * never wrap, so there is no ABA problem.
@@ -30,7 +30,7 @@ struct exs_ring_view {
 };
 
 /*
-* Take at most @max entries, in order, with at most @may tokens; take none if these are
+ * Take at most @max entries, in order, with at most @may tokens; take none if these are
  * fewer than @min. Write their results to the program's structures. *@tokens: the number of
  * tokens among the first @max entries, including entries that were not taken. Return: the
  * number of entries taken; -1: the head is invalid (the program has overwritten it).

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 /*
-* exs_sendfile(), and exs_sendmsg() of pieces of files: both convert to a vector of memory
+ * exs_sendfile(), and exs_sendmsg() of pieces of files: both convert to a vector of memory
  * and files for the kernel.
  *
  * With EXS_SHUT_WR, shutdown(2) follows the submission at once; the end of the stream is sent

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 /*
-* The operation waits until the end of the stream has been delivered. The real shutdown(2),
+ * The operation waits until the end of the stream has been delivered. The real shutdown(2),
  * which is called next, sends this end, so that security modules see it. If it fails, the
  * operation is withdrawn, unless the connection has ended meanwhile, or another thread was
  * faster: then the event has the result.

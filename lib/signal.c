@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 /*
-* A signal for each event: a queue's descriptor supports the kernel's O_ASYNC, F_SETOWN and
+ * A signal for each event: a queue's descriptor supports the kernel's O_ASYNC, F_SETOWN and
  * F_SETSIG, like other descriptors.
  */
 #include <errno.h>
@@ -34,7 +34,7 @@ static bool is_wrong(const exs_signal_t *s)
 }
 
 /*
-* Switch it off in between: the previous owner must not get the new signal, and si_fd must
+ * Switch it off in between: the previous owner must not get the new signal, and si_fd must
  * be the present descriptor.
  */
 int exs_set_signal(int q, const exs_signal_t *s)

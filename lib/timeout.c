@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 /*
-* SO_ASYNC_SEND_TIMEOUT and SO_ASYNC_RECV_TIMEOUT of ordinary sockets. The kernel cannot
+ * SO_ASYNC_SEND_TIMEOUT and SO_ASYNC_RECV_TIMEOUT of ordinary sockets. The kernel cannot
  * store them, so the library does, and passes them with every operation.
  *
  * They are stored by descriptor. The program may close it, and another socket may get its

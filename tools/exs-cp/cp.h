@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
-* exs-cp: copies files from one host to another.
+ * exs-cp: copies files from one host to another.
  *
  *	main.c       options
-*	wire.h       the protocol between the two ends
+ *	wire.h       the protocol between the two ends
  *	send.c       the sender's side of a connection
-*	outgoing.c   one file's data: read, digest, send, several buffers at once
+ *	outgoing.c   one file's data: read, digest, send, several buffers at once
  *	receive.c    the receiver's side
-*	incoming.c   one file's data: receive, digest, write, several buffers at once
-*	output.c     the output file: part, resume, commit
+ *	incoming.c   one file's data: receive, digest, write, several buffers at once
+ *	output.c     the output file: part, resume, commit
  *	digest.c progress.c
  */
 #ifndef EXS_CP_H

@@ -224,9 +224,16 @@ static void parse(struct parsed *p, int argc, char **argv)
 		send_arguments(p, argv + optind, argc - optind);
 }
 
+/* Again and again, because the signal may come just before a call blocks. */
+static void interrupt_calls(int sig __attribute__((unused)))
+{
+	alarm(1);
+}
+
 static void on_signal(int sig)
 {
 	interrupted = sig;
+	alarm(1);
 }
 
 /* Unless who started the program had it ignored, as nohup(1) does. */
@@ -244,6 +251,9 @@ static void catch_signal(int sig)
 /* Blocking calls fail with EINTR; a second signal ends the program at once. */
 static void catch_signals(void)
 {
+	struct sigaction again = { .sa_handler = interrupt_calls };
+
+	sigaction(SIGALRM, &again, NULL);
 	catch_signal(SIGINT);
 	catch_signal(SIGTERM);
 	catch_signal(SIGHUP);

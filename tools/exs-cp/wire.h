@@ -13,7 +13,7 @@
  *	data		-->		raw, exactly size - offset bytes
  *	trailer		-->		digest of the whole file
  *			<--		reply: the file has its name, or an error
-*   at the end
+ *   at the end
  *	file: end	-->
  *
  * If the size is not known (a pipe), the sender shuts down its side after the trailer, so

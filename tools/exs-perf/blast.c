@@ -6,6 +6,7 @@
 #include <endian.h>
 #include <errno.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "net.h"
 #include "perf.h"
@@ -77,7 +78,7 @@ bool blast_client(struct perf *p)
 		return false;
 	if (shutdown(p->fd, SHUT_WR) ||
 	    !net_recv_all(p->fd, &a, sizeof(a), PERF_TIMEOUT)) {
-		say_errno("the server's answer");
+		say("the server's answer: %s", errno ? strerror(errno) : "closed by the server");
 		return false;
 	}
 	t = perf_now() - start;

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
-* exs-perf: measures how fast AF_EXS moves registered memory.
+ * exs-perf: measures how fast AF_EXS moves registered memory.
  *
  *	main.c       options
  *	client.c     connects, runs a test, prints its result
-*	server.c     runs the test that the client asks for
+ *	server.c     runs the test that the client asks for
  *	blast.c      one direction, several transfers outstanding
-*	pingpong.c   one transfer at a time, in turn
-*	plain.c      the same with send() and recv()
+ *	pingpong.c   one transfer at a time, in turn
+ *	plain.c      the same with send() and recv()
  *	events.c     waiting for events
-*	counts.c     counters of both ends
+ *	counts.c     counters of both ends
  */
 #ifndef EXS_PERF_H
 #define EXS_PERF_H

@@ -205,6 +205,21 @@ int cgroup_attach(const char *cgroup, int protocol)
 	return link;
 }
 
+/* It may be on already, perhaps for another protocol. If this fails, it stays so. */
+static bool pin_over(int link, const char *name)
+{
+	char fresh[PATH_MAX + sizeof("-new")];
+
+	snprintf(fresh, sizeof(fresh), "%s-new", name);
+	unlink(fresh);
+	if (!pin(link, fresh))
+		return false;
+	if (!rename(fresh, name))
+		return true;
+	unlink(fresh);
+	return false;
+}
+
 int cgroup_on(const char *cgroup, int protocol)
 {
 	char name[PATH_MAX];
@@ -215,10 +230,7 @@ int cgroup_on(const char *cgroup, int protocol)
 	link = cgroup_attach(cgroup, protocol);
 	if (link < 0)
 		return 1;
-	/* It may be on already, perhaps for another protocol. */
-	if (unlink(name) && errno != ENOENT)
-		return explain(name, "");
-	return pin(link, name) || errno == EEXIST ? 0 : explain(name, "");
+	return pin_over(link, name) ? 0 : explain(name, "");
 }
 
 /* Return: the number of links for which @look succeeds; -1: no directory. */

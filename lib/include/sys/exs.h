@@ -2,7 +2,7 @@
 /*
  * Extended Sockets (ES-API) over the kernel's AF_EXS: link with -lexs.
  *
-* A call starts an operation and returns 0; exactly one event in its queue
+ * A call starts an operation and returns 0; exactly one event in its queue
  * reports success or failure. If the call fails (-1 and errno), there is no
  * event. See exs(7).
  */
@@ -19,6 +19,9 @@
 #ifdef __cplusplus
 extern "C" {
 #endif
+
+/* Where addresses have 32 bits, compile with -D_FILE_OFFSET_BITS=64 -D_TIME_BITS=64, as libexs is. */
+typedef char exs_off_t_and_time_t_have_64_bits[sizeof(off_t) == 8 && sizeof(time_t) == 8 ? 1 : -1];
 
 #define EXS_VERSION1	1
 #define EXS_VERSION	EXS_VERSION1

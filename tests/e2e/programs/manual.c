@@ -15,7 +15,7 @@ int is_exs(int fd);
 int listen_at(const char *address, int *port);
 int print_peer(int fd, FILE *out);
 int connect_within(int fd, const struct sockaddr *addr, socklen_t len, int seconds, exs_qhandle_t queue);
-int next_connection(int listener, struct sockaddr_storage *from, exs_qhandle_t queue);
+int next_connection(int listener, exs_acceptaddr_t *addr, exs_qhandle_t queue);
 int with_queue(int (*work)(exs_qhandle_t queue));
 int take_all(exs_qhandle_t queue, void (*take)(const exs_event_t *event));
 void print_event(FILE *out, const exs_event_t *event);
@@ -27,7 +27,7 @@ ssize_t send_two(int fd, void *head, size_t headlen, void *body, size_t bodylen,
 ssize_t recv_two(int fd, void *head, size_t headlen, void *body, size_t bodylen, exs_mhandle_t region,
 		 exs_qhandle_t queue);
 ssize_t send_titled(int fd, char *title, int file, exs_qhandle_t queue);
-int readable_of(int one, int other, exs_qhandle_t queue);
+int readable_of(exs_pollfd_t fds[2], exs_qhandle_t queue);
 ssize_t recv_within(int fd, void *buf, size_t len, exs_mhandle_t region, struct timeval limit, exs_qhandle_t queue);
 int close_delivered(int fd, exs_qhandle_t queue);
 int end_of_request(int fd, exs_qhandle_t queue);
@@ -112,10 +112,11 @@ static void page_accept(void)
 	exs_qhandle_t q = queue_new(1);
 	struct sockaddr_storage from;
 	int l = listener(1), c = client_of(l);
+	exs_acceptaddr_t addr = { .exs_addr = (struct sockaddr *)&from, .exs_addrlen = sizeof(from) };
 	union address name = name_of(c), peer = { 0 };
 	struct pair p = { .c = c };
 
-	p.s = must(next_connection(l, &from, q));
+	p.s = must(next_connection(l, &addr, q));
 	peer.storage = from;
 	check(same_address(&name, &peer), "it is from somebody else");
 	send_all(p.c, 1, 0, 10);
@@ -231,12 +232,13 @@ static void page_poll(void)
 {
 	struct scene s = scene_open();
 	struct pipe_pair other = pipe_open();
+	exs_pollfd_t fds[2] = { { .fd = s.p.s }, { .fd = other.rd } };
 
 	tell(other.wr, 1);
-	must_be(readable_of(s.p.s, other.rd, s.q), other.rd);
+	must_be(readable_of(fds, s.q), other.rd);
 	must_be(hear(other.rd), 1);
 	must_be(send(s.p.c, "x", 1, 0), 1);
-	must_be(readable_of(s.p.s, other.rd, s.q), s.p.s);
+	must_be(readable_of(fds, s.q), s.p.s);
 }
 
 static void page_cancel(void)

@@ -274,7 +274,7 @@ bool exchange(int fd, const struct rule *rule)
 	if (!rule->exs)
 		return make_tcp(fd, rule);
 	if (!watch_knows(fd)) {
-		settings_tell(fd, false, rule->text, "its epoll set is not known");
+		settings_tell(fd, false, rule->text, "its epoll set is not known, or it is in several");
 		return true;
 	}
 	to = make_exs(option(fd, SOL_SOCKET, SO_DOMAIN), SOCK_STREAM | SOCK_CLOEXEC);

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 /*
  * epoll sets hold files, not descriptors, so a socket that replaces another is in no set.
- * Therefore remember the set that a new socket was added to.
+ * Therefore remember the set that a new socket was added to. One that is added to several does not
+ * change any more.
  */
 #include <errno.h>
 #include <sys/epoll.h>
@@ -11,7 +12,7 @@
 #define DESCRIPTORS	65536	/* larger ones are not remembered */
 
 static struct watch {
-	bool on;
+	bool on, several;
 	int set;
 	struct epoll_event event;
 } watches[DESCRIPTORS];
@@ -23,15 +24,17 @@ static struct watch *watch_of(int fd)
 
 bool watch_knows(int fd)
 {
-	return watch_of(fd);
+	const struct watch *w = watch_of(fd);
+
+	return w && !w->several;
 }
 
 void watch_forget(int fd)
 {
 	struct watch *w = watch_of(fd);
 
-	if (w && w->on)
-		w->on = false;
+	if (w && (w->on || w->several))
+		w->on = w->several = false;
 }
 
 void watch_suspend(int fd)
@@ -57,9 +60,10 @@ WRAPPER int epoll_ctl(int epfd, int op, int fd, struct epoll_event *event)
 
 	if (ret || !w)
 		return ret;
-	if (op == EPOLL_CTL_DEL)
-		w->on = false;
-	else
-		*w = (struct watch){ .on = true, .set = epfd, .event = *event };
+	w->several |= w->on && w->set != epfd;
+	w->on = op != EPOLL_CTL_DEL;
+	w->set = epfd;
+	if (w->on)
+		w->event = *event;
 	return ret;
 }
