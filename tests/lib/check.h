@@ -31,6 +31,6 @@ extern const struct test *current;
 
 extern const struct test queue_tests[], life_tests[], thread_tests[],
 			 call_tests[], msg_tests[], file_tests[], addr_tests[],
-			 tool_tests[];
+			 tool_tests[], rule_tests[];
 
 #endif

@@ -49,7 +49,7 @@ int main(int argc, char **argv)
 	const struct test *const sets[] = {
 		queue_tests, life_tests, thread_tests, call_tests, msg_tests,
 		file_tests, addr_tests,
-		tool_tests,
+		tool_tests, rule_tests,
 	};
 	const struct test *t;
 	size_t i;
