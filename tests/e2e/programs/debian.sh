@@ -26,10 +26,10 @@ WHOLE="go busybox"
 # Go's, by exs-run itself.
 STARTED="go_started"
 # Clients of a server without EXS: what keeps its data in one place only once, here; the others between two machines.
-ALONE="postgres"
+ALONE="postgres java"
 # Between two machines; and those of which a server without EXS is there, too.
-APART="python iperf3 nuttcp nginx redis memcached postgres ssh rsync socat openssl go"
-APART_ALONE="iperf3 nuttcp nginx redis ssh rsync socat go"
+APART=${APART-"python iperf3 nuttcp nginx redis memcached postgres ssh rsync socat openssl go busybox"}
+APART_ALONE=${APART_ALONE-"python iperf3 nuttcp nginx redis memcached ssh rsync socat openssl go busybox"}
 FAR=""			# the other machine, if there is one
 
 in_cgroup()
@@ -131,8 +131,9 @@ serve_python()
 use_python()
 {
 	LEAST=1000000
-	client curl -sSf -o got "http://$HOST:$PORT/1000000"
-	same got "$SHARED/1000000"
+	client python3 -c 'import sys, urllib.request as r; sys.stdout.buffer.write(r.urlopen(sys.argv[1]).read())' \
+		"http://$HOST:$PORT/1000000"
+	same printed "$SHARED/1000000"
 }
 
 serve_iperf3()
@@ -367,10 +368,16 @@ serve_openssl()
 use_openssl()
 {
 	LEAST=1000000
-	client curl -sSfk -o got "https://$HOST:$PORT/1000000"
+	printf 'GET /1000000 HTTP/1.0\r\n\r\n' > ask
+	client openssl s_client -quiet -connect $HOST:$PORT < ask
+	tail -c 1000000 printed > got
 	same got "$SHARED/1000000"
 }
 
+JAVA=(/usr/lib/jvm/java-17-openjdk-amd64/bin/java -Xshare:auto -XX:TieredStopAtLevel=1 -XX:+UseSerialGC
+	-cp '/usr/share/java/*' bsh.Interpreter)
+
+# Both ends are in a JVM.
 serve_java()
 {
 	cat > server.bsh <<-END
@@ -386,14 +393,15 @@ serve_java()
 		server.createContext("/", handler);
 		server.start();
 	END
-	start /usr/lib/jvm/java-17-openjdk-amd64/bin/java -Xshare:auto -XX:TieredStopAtLevel=1 -XX:+UseSerialGC -cp '/usr/share/java/*' bsh.Interpreter server.bsh
+	start "${JAVA[@]}" server.bsh
 	ready $PORT
 }
 
 use_java()
 {
 	LEAST=4000000
-	client curl -sSf -o got "http://$HOST:$PORT/"
+	echo "new java.net.URL(\"http://$HOST:$PORT/\").openStream().transferTo(new java.io.FileOutputStream(\"got\"));" > client.bsh
+	client "${JAVA[@]}" client.bsh
 	same got "$SHARED/4000000"
 }
 
@@ -413,7 +421,6 @@ use_go()
 	LEAST=17000000
 	client curl -sSf -o got "http://$HOST:$PORT/hooks/cat"
 	same got "$SHARED/1000000"
-	more || return 0
 	client hey -n 16 -c 4 "http://$HOST:$PORT/hooks/cat"
 	prints '\[200\].16 responses'
 }

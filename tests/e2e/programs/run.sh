@@ -8,6 +8,7 @@ HOST=10.77.0.1
 PORT=7060
 MODULE=$EXS_MODULE
 PEER=$TOP/tests/e2e/programs/run_peer.py
+WHICH='import socket; print(socket.socket().getsockopt(socket.SOL_SOCKET, socket.SO_PROTOCOL))'
 MULTIPATH='from socket import *; s = socket(AF_INET, SOCK_STREAM, 262); s.listen(); print(s.getsockopt(SOL_SOCKET, 38))'
 
 # serve COMMAND...: a file server in this directory, on $PORT, that exs-run or nothing starts; its process is $SERVER.
@@ -79,6 +80,8 @@ case_asyncio()
 	serve exs-run python3 "$PEER" asyncio-server $HOST $PORT
 	wait_for "the server" grep -q "^Serving" server.out
 	must_connect 8 must exs-run python3 "$PEER" asyncio-clients $HOST $PORT 8
+	# And without EXS.
+	must_connect 0 must python3 "$PEER" asyncio-clients $HOST $PORT 8
 }
 
 case_children()
@@ -211,6 +214,17 @@ case_exchange_keeps()
 	must exs-run -r 'exs connect' -r tcp python3 "$PEER" keeps $HOST
 }
 
+# Of the socket: the kernel makes TCP of it for all that have it, but another takes its place for one descriptor only.
+case_exchange_duplicates()
+{
+	must exs-run python3 "$PEER" duplicates $HOST
+	[ "$OUT" = "261 261 True True" ] || fail "it is $OUT"
+	must exs-run -r 'tcp connect' python3 "$PEER" duplicates $HOST
+	[ "$OUT" = "6 6 True True" ] || fail "to TCP it is $OUT"
+	must exs-run -r 'exs connect' -r 'exs listen' -r tcp python3 "$PEER" duplicates $HOST
+	[ "$OUT" = "261 6 False False" ] || fail "to EXS it is $OUT"
+}
+
 # After a fallback it is TCP's.
 case_fallback_is_final()
 {
@@ -277,12 +291,43 @@ case_not_preloaded()
 	[[ $OUT = *"written in Go, so its sockets stay TCP"* ]] || fail "it says: $OUT"
 	cp "$(command -v python3)" python
 	chmod u+s,a+rx python
-	must setpriv --reuid nobody --regid nogroup --clear-groups exs-run ./python -c ''
-	[[ $OUT = *"set-user-ID"* ]] || fail "it says: $OUT"
+	stays_tcp "it is set-user-ID"
 	printf '#!%s/python\n' "$PWD" > script
 	chmod +x script
 	must setpriv --reuid nobody --regid nogroup --clear-groups exs-run ./script
 	[[ $OUT = *"set-user-ID"* ]] || fail "it says: $OUT"
+	chmod u-s,g+s python
+	stays_tcp "it is set-group-ID"
+	chmod g-s python
+	must setcap cap_chown+ep python
+	stays_tcp "it has file capabilities"
+	must setcap -r python
+	must setpriv --reuid nobody --regid nogroup --clear-groups exs-run ./python -c "$WHICH"
+	[ "$OUT" = 261 ] || fail "of an ordinary program it says: $OUT"
+}
+
+# stays_tcp WHY: the program of an ordinary user, in which the linker preloads nothing, and which has more rights than he.
+stays_tcp()
+{
+	must setpriv --reuid nobody --regid nogroup --clear-groups exs-run ./python -c "$WHICH"
+	[[ $OUT = *"./python: $1, so its sockets stay TCP: see --cgroup"*6 ]] || fail "it says: $OUT"
+}
+
+# It is the library that reads these.
+case_environment()
+{
+	local library
+
+	# shellcheck disable=SC2016
+	library=$(exs-run sh -c 'echo "$LD_PRELOAD"')
+	must env LD_PRELOAD="$library" EXS_DEBUG=1 python3 -c "$WHICH"
+	[[ $OUT = *"EXS: exs"*261 ]] || fail "it says: $OUT"
+	must env LD_PRELOAD="$library" EXS_DEBUG=0 python3 -c "$WHICH"
+	[ "$OUT" = 261 ] || fail "with EXS_DEBUG=0 it says: $OUT"
+	must env LD_PRELOAD="$library" EXS_PROTOCOL=258 EXS_DEBUG= python3 -c "$WHICH"
+	[ "$OUT" = 6 ] || fail "with a number that nobody has it says: $OUT"
+	must env LD_PRELOAD="$library" EXS_RULES=$'exs port 1\ntcp' python3 -c "$WHICH"
+	[ "$OUT" = 6 ] || fail "with rules it says: $OUT"
 }
 
 case_usage()
@@ -350,6 +395,11 @@ case_static()
 	must_connect 1 gets env EXS_RULES= exs-run busybox wget -q -O -
 	make_go
 	must_connect 1 gets exs-run ./go "$PEER" get
+	cp "$(command -v python3)" python
+	must chgrp nogroup python
+	must chmod g+s,a+rx python
+	must exs-run -v ./python -c "$WHICH"
+	[[ $OUT = *"it is set-group-ID, so BPF makes all its sockets EXS"*261 ]] || fail "it says: $OUT"
 	[ "$(own_groups)" = 1 ] || wait_for "the cgroups of the clients to go" groups_are 1
 	end_server
 	wait_for "the server's cgroup to go" groups_are 0
@@ -442,6 +492,36 @@ case_static_in_cgroup()
 	must_connect 0 gets busybox wget -q -O -
 	must exs-run --off
 	must_connect 0 gets in_cgroup "$CGROUP" busybox wget -q -O -
+	must exs-run --status
+	[[ $OUT != *exs-run-* ]] || fail "it says: $OUT"
+}
+
+is_in()
+{
+	must in_cgroup "$2" python3 -c "$WHICH"
+	[ "$OUT" = "$1" ] || fail "in $2 it is $OUT, not $1"
+}
+
+# Of one cgroup only. Who turns it off when the cgroup is gone has to do so for all.
+case_off_for_one()
+{
+	use_cgroups off
+	mkdir "$CGROUP/gone"
+	must exs-run --cgroup="$CGROUP/below"
+	must exs-run --cgroup="$CGROUP/gone"
+	must exs-run --off --system
+	is_in 261 "$CGROUP/below"
+	must exs-run --off --cgroup="$CGROUP/below"
+	is_in 6 "$CGROUP/below"
+	is_in 261 "$CGROUP/gone"
+	must exs-run --off --cgroup="$CGROUP/below"
+	must_end 1 exs-run --off --cgroup="$CGROUP/nowhere"
+	must exs-run --status
+	[[ $OUT = *": $CGROUP/gone" && $OUT != *"$CGROUP/below"* ]] || fail "it says: $OUT"
+	wait_for "the cgroup to be empty" rmdir "$CGROUP/gone"
+	must exs-run --status
+	[[ $OUT = *"exs-run-cgroup-"*"no cgroup below"* ]] || fail "it says: $OUT"
+	must exs-run --off
 	must exs-run --status
 	[[ $OUT != *exs-run-* ]] || fail "it says: $OUT"
 }

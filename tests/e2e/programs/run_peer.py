@@ -8,6 +8,7 @@
     run_peer.py asyncio-clients HOST PORT N     so many at the same time, each with a megabyte
     run_peer.py loopback | loopback6            a server and a client on it
     run_peer.py keeps HOST                      options, flags and epoll of a socket outlast connect()
+    run_peer.py duplicates HOST                 what a connect() makes of a socket, of its duplicate, and in a child
     run_peer.py special HOST                    with options that EXS does not have
     run_peer.py once HOST                       what TCP says after a fallback is said, and a bound socket stays so
     run_peer.py strict HOST                     connects where a filter allows few system calls
@@ -191,6 +192,30 @@ def keeps(host):
     assert signalled(told) == sock.fileno(), "the signal names another descriptor"
 
 
+def is_connected(sock):
+    try:
+        return bool(sock.getpeername())
+    except OSError:
+        return False
+
+
+def duplicates(host):
+    """The protocols of both, and whether the duplicate, and a child's, are connected, too."""
+    listener, sock = (socket.socket(socket.AF_INET, socket.SOCK_STREAM) for _ in range(2))
+    listener.bind((host, 0))
+    listener.listen()
+    twin = sock.dup()
+    go, come = os.pipe()
+    if not (child := os.fork()):
+        os.read(go, 1)
+        os._exit(is_connected(sock))
+    sock.connect(listener.getsockname())
+    os.write(come, b"x")
+    of_child = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    assert is_connected(sock)
+    print(*(s.getsockopt(socket.SOL_SOCKET, socket.SO_PROTOCOL) for s in (sock, twin)), is_connected(twin), bool(of_child))
+
+
 def special(host):
     """With a filter, or for foreign addresses."""
     nothing = ctypes.create_string_buffer(bytes([6, 0, 0, 0, 0, 0, 0, 0]))
@@ -271,6 +296,8 @@ def main(args):
             loopback(socket.AF_INET6, "::1")
         case ["keeps", host]:
             keeps(host)
+        case ["duplicates", host]:
+            duplicates(host)
         case ["special", host]:
             special(host)
         case ["once", host]:
