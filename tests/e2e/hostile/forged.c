@@ -31,7 +31,7 @@ enum { ACK = 0x1f, NAK_INVALID_REQUEST = 0x61, NAK_REMOTE_ACCESS = 0x62, NAK_REM
 
 /* -- the device */
 
-static void add_device(void)
+static void make_device(void)
 {
 	shell("ip link add rxe1dev address 02:00:00:79:00:01 mtu 9000 type veth peer name rxe1wire mtu 9000");
 	shell("ip link set rxe1wire up");
@@ -221,7 +221,7 @@ static void answered(uint8_t opcode, uint8_t syndrome, int err, int (*said)(int 
 static void answer_of_read(void *arg)
 {
 	(void)arg;
-	add_device();
+	make_device();
 	answered(READ_RESPONSE_ONLY, ACK, EIO, so_error);
 	answered(READ_RESPONSE_ONLY, ACK, EIO, error_of_recv);
 }
@@ -234,7 +234,7 @@ static void fatal_error(void)
 static void each_nak(void *arg)
 {
 	(void)arg;
-	add_device();
+	make_device();
 	answered(ACKNOWLEDGE, NAK_INVALID_REQUEST, ECONNRESET, so_error);
 	answered(ACKNOWLEDGE, NAK_REMOTE_ACCESS, ECONNRESET, so_error);
 	answered(ACKNOWLEDGE, NAK_REMOTE_OPERATION, ECONNRESET, so_error);
@@ -253,7 +253,7 @@ static void no_answer(void *arg)
 	struct scene s;
 
 	(void)arg;
-	add_device();
+	make_device();
 	attach(&s, 2000);
 	fall_silent(&s);
 	start_send(s.fd, out, LEN, q, 1, NO_REGION);

@@ -5,6 +5,7 @@
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -29,6 +30,29 @@ long queue_attr(exs_qhandle_t q, int attr)
 
 	must(ioctl(q, EXS_IOC_GETATTR, &a));
 	return a.value;
+}
+
+bool fdinfo_has(pid_t pid, int fd, const char *line)
+{
+	char path[64], got[128];
+	bool has = false;
+	FILE *f;
+
+	snprintf(path, sizeof(path), "/proc/%d/fdinfo/%d", pid, fd);
+	f = fopen(path, "re");
+	check(f, "%s: %s", path, errno_name(errno));
+	while (!has && fgets(got, sizeof(got), f))
+		has = !strncmp(got, line, strlen(line));
+	fclose(f);
+	return has;
+}
+
+void fdinfo_is(int fd, const char *name, long value)
+{
+	char line[64];
+
+	snprintf(line, sizeof(line), "%s:\t%ld\n", name, value);
+	check(fdinfo_has(getpid(), fd, line), "fdinfo does not say %s %ld", name, value);
 }
 
 const char *event_name(int type)

@@ -15,6 +15,9 @@ exs_qhandle_t queue_new(int depth);
 void needs_aio_reads(void);
 long queue_attr(exs_qhandle_t q, int attr);	/* EXS_ATTR_*: the kernel's view */
 const char *event_name(int type);
+/* What /proc/PID/fdinfo says of a queue or a region: whether it has that line, and that it must. */
+bool fdinfo_has(pid_t pid, int fd, const char *line);
+void fdinfo_is(int fd, const char *name, long value);
 
 /* The next event; waits. */
 exs_event_t event_next(exs_qhandle_t q);

@@ -182,6 +182,11 @@ pid_t spawn(void (*fn)(void *arg), void *arg);
 void join(pid_t pid);		/* it must end with status 0             */
 int reap(pid_t pid);		/* its wait status                       */
 void shell(const char *line);	/* a command, which must succeed         */
+/* The device of topology one. */
+void delete_device(void);
+void add_device(void);
+/* @fn in a process of its own, which may delete it: whatever that one's end, the next case has it. */
+void with_device_restored(void (*fn)(void *arg));
 /* What the child said with tell(): waits. */
 struct pipe_pair { int rd, wr; };
 struct pipe_pair pipe_open(void);

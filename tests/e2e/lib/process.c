@@ -153,6 +153,25 @@ void shell(const char *line)
 	check(!system(line), "%s: failed", line);
 }
 
+void delete_device(void)
+{
+	shell("rdma link delete rxe0");
+}
+
+void add_device(void)
+{
+	shell("rdma link add rxe0 type rxe netdev rxe0dev");
+}
+
+void with_device_restored(void (*fn)(void *arg))
+{
+	int end = reap(spawn(fn, NULL));
+
+	if (access("/sys/class/infiniband/rxe0", F_OK))
+		add_device();
+	check(!end, "the case ended with %#x", end);
+}
+
 static void on_signal(int sig)
 {
 	(void)sig;

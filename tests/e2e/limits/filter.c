@@ -37,6 +37,10 @@ static void enter_group(const char *path)
 
 static int own_group(void)
 {
+	static int fd = -1;
+
+	if (fd >= 0)
+		return fd;
 	must(unshare(CLONE_NEWNS));
 	must(mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL));
 	if (mkdir(MOUNT, 0755))
@@ -45,7 +49,8 @@ static int own_group(void)
 	snprintf(group, sizeof(group), MOUNT "/exs_filter.%d", getpid());
 	must(mkdir(group, 0755));
 	enter_group(group);
-	return must(open(group, O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+	fd = must(open(group, O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+	return fd;
 }
 
 /* The programs go with it. */
@@ -63,11 +68,19 @@ static void leave_group(void)
 #define SKIP_UNLESS(reg, value, n) { .code = BPF_JMP | BPF_JNE | BPF_K, .dst_reg = reg, .imm = value, .off = n }
 #define RETURN		{ .code = BPF_JMP | BPF_EXIT }
 
+/* What a program gets: a socket, rather than an address. */
+static bool takes_socket(int type)
+{
+	return type == BPF_CGROUP_INET_SOCK_CREATE || type == BPF_CGROUP_INET_SOCK_RELEASE ||
+	       type == BPF_CGROUP_INET4_POST_BIND || type == BPF_CGROUP_INET6_POST_BIND;
+}
+
 static void attach(const struct bpf_insn *program, int n, int type)
 {
 	static char log[4096];
 	union bpf_attr load = {
-		.prog_type = BPF_PROG_TYPE_CGROUP_SOCK_ADDR, .expected_attach_type = type,
+		.prog_type = takes_socket(type) ? BPF_PROG_TYPE_CGROUP_SOCK : BPF_PROG_TYPE_CGROUP_SOCK_ADDR,
+		.expected_attach_type = type,
 		.insns = (uintptr_t)program, .insn_cnt = n, .license = (uintptr_t)"GPL",
 		.log_buf = (uintptr_t)log, .log_size = sizeof(log), .log_level = 1,
 	};
@@ -285,16 +298,21 @@ static void shown_as_tcp(void)
 	leave_group();
 }
 
-static void own_names_have_port(void)
+static void names_have_port(int port, int type)
 {
 	const struct bpf_insn program[] = {
-		SET(BPF_REG_3, htons(PORT)),
+		SET(BPF_REG_3, htons(port)),
 		STORE(user_port, BPF_REG_3),
 		SET(BPF_REG_0, 1),
 		RETURN,
 	};
 
-	attach(program, ARRAY_SIZE(program), side(BPF_CGROUP_INET4_GETSOCKNAME, BPF_CGROUP_INET6_GETSOCKNAME));
+	attach(program, ARRAY_SIZE(program), type);
+}
+
+static void own_names_have_port(void)
+{
+	names_have_port(PORT, side(BPF_CGROUP_INET4_GETSOCKNAME, BPF_CGROUP_INET6_GETSOCKNAME));
 }
 
 /* Names, too: the service has PORT, whatever port it really has. */
@@ -311,6 +329,11 @@ static void names_changed(void)
 	peer = peer_of(c);
 	must_be(port_of(&name), PORT);
 	check(same_address(&peer, &to), "a program for own names changes others");
+	names_have_port(PORT + 1, side(BPF_CGROUP_INET4_GETPEERNAME, BPF_CGROUP_INET6_GETPEERNAME));
+	name = name_of(c);
+	peer = peer_of(c);
+	must_be(port_of(&name), PORT);
+	must_be(port_of(&peer), PORT + 1);
 	leave_group();
 }
 
@@ -383,6 +406,72 @@ static void of_the_one_beside(void)
 	leave_group();
 }
 
+/* A program that only counts how often it runs: in the number that is returned. */
+static int count_runs(int type)
+{
+	union bpf_attr one = {
+		.map_type = BPF_MAP_TYPE_ARRAY, .key_size = 4, .value_size = 8, .max_entries = 1,
+	};
+	int map = must(bpf(BPF_MAP_CREATE, &one));
+	const struct bpf_insn program[] = {
+		{ .code = BPF_LD | BPF_DW | BPF_IMM, .dst_reg = BPF_REG_1, .src_reg = BPF_PSEUDO_MAP_FD, .imm = map },
+		{},
+		{ .code = BPF_ST | BPF_MEM | BPF_W, .dst_reg = BPF_REG_10, .off = -4 },
+		{ .code = BPF_ALU64 | BPF_MOV | BPF_X, .dst_reg = BPF_REG_2, .src_reg = BPF_REG_10 },
+		{ .code = BPF_ALU64 | BPF_ADD | BPF_K, .dst_reg = BPF_REG_2, .imm = -4 },
+		CALL(BPF_FUNC_map_lookup_elem),
+		{ .code = BPF_JMP | BPF_JEQ | BPF_K, .dst_reg = BPF_REG_0, .off = 2 },
+		SET(BPF_REG_1, 1),
+		{ .code = BPF_STX | BPF_ATOMIC | BPF_DW, .dst_reg = BPF_REG_0, .src_reg = BPF_REG_1, .imm = BPF_ADD },
+		SET(BPF_REG_0, 1),
+		RETURN,
+	};
+
+	attach(program, ARRAY_SIZE(program), type);
+	return map;
+}
+
+static long runs(int map)
+{
+	uint64_t value = 0;
+	uint32_t key = 0;
+	union bpf_attr attr = { .map_fd = map, .key = (uintptr_t)&key, .value = (uintptr_t)&value };
+
+	must(bpf(BPF_MAP_LOOKUP_ELEM, &attr));
+	return value;
+}
+
+/* Not for AF_EXS, which is not one of their families. */
+static void made_and_released(void)
+{
+	int made = count_runs(BPF_CGROUP_INET_SOCK_CREATE), released = count_runs(BPF_CGROUP_INET_SOCK_RELEASE);
+	long want = e2e.tcp || e2e.protocol;
+	int fd;
+
+	e2e.fallback = 1;
+	fd = new_socket();
+	must_be(runs(made), want);
+	must_be(runs(released), 0);
+	close(fd);
+	must_be(runs(made), want);
+	must_be(runs(released), want);
+	leave_group();
+}
+
+/* After bind(2): the TCP socket beside ours is bound as any is; without one there is nothing that they could see. */
+static void bound_before(void)
+{
+	const struct bpf_insn forbid[] = { SET(BPF_REG_0, 0), RETURN };
+	union address at = address_of(SERVER, 0);
+
+	attach(forbid, ARRAY_SIZE(forbid), side(BPF_CGROUP_INET4_POST_BIND, BPF_CGROUP_INET6_POST_BIND));
+	if (!e2e.tcp)
+		must(bind(new_socket(), &at.sa, address_len(&at)));
+	e2e.fallback = 1;
+	must_fail(bind(new_socket(), &at.sa, address_len(&at)), EPERM);
+	leave_group();
+}
+
 static const struct e2e_case cases[] = {
 	{ "connect_forbidden", connect_forbidden, .on = ON_ALL6 | ON_TCP | ON_FACES, .needs = NEEDS_ONE },
 	{ "connect_redirected", connect_redirected, .on = ON_ALL6 | ON_TCP | ON_FACES, .needs = NEEDS_ONE },
@@ -396,6 +485,8 @@ static const struct e2e_case cases[] = {
 	{ "of_the_socket", of_the_socket, .on = ON_STREAM | ON_TCP | ON_INET, .needs = NEEDS_ONE },
 	{ "of_the_listener", of_the_listener, .on = ON_STREAM | ON_TCP | ON_INET, .needs = NEEDS_ONE },
 	{ "of_the_one_beside", of_the_one_beside, .on = ON_INET, .needs = NEEDS_ONE },
+	{ "made_and_released", made_and_released, .on = ON_STREAM | ON_TCP | ON_FACES, .needs = NEEDS_ONE },
+	{ "bound_before", bound_before, .on = ON_TCP | ON_FACES, .needs = NEEDS_ONE },
 	{}
 };
 

@@ -648,6 +648,21 @@ static void cycle(void)
 	wait_until(counter("live_lanes") == 0 && counter("live_queues") == 0);
 }
 
+/* Descriptors that come with the bytes: nobody gets them, as by recv(2). */
+static void descriptors_closed(void)
+{
+	struct pipe_pair held = pipe_open();
+	exs_qhandle_t q = queue_new(1);
+	struct pair p;
+
+	kind_pair(&kind_un_stream, &p);
+	start_recv(p.s, &byte, 1, 0, q, 1, NO_REGION);
+	send_fd(p.c, held.wr);
+	event_is(q, EXS_EVT_RECV, 1, 0, 1);
+	close(held.wr);
+	wait_until(poll_now(held.rd, POLLIN) == POLLHUP);
+}
+
 static void queue_deleted(const struct kind *k)
 {
 	exs_qhandle_t q = queue_new(4);
@@ -1020,6 +1035,7 @@ static const struct e2e_case cases[] = {
 	ROW(killed, tcp),
 	ROW(killed, un_stream),
 	ROW1(cycle),
+	ROW1(descriptors_closed),
 	ROW(queue_deleted, tcp),
 	ROW(queue_deleted, un_dgram),
 	ROW1(thousands),

@@ -73,6 +73,38 @@ static void create(void)
 	must(exs_qdelete(one));
 }
 
+static void shows(exs_qhandle_t q, long reserved, long unread, long submitted, long posted, long timed_out)
+{
+	fdinfo_is(q, "exs-depth", 6);
+	fdinfo_is(q, "exs-reserved", reserved);
+	fdinfo_is(q, "exs-unread", unread);
+	fdinfo_is(q, "exs-submitted", submitted);
+	fdinfo_is(q, "exs-posted", posted);
+	fdinfo_is(q, "exs-timed-out", timed_out);
+}
+
+/* What exs-sysctl(7) says of /proc/PID/fdinfo. */
+static void in_fdinfo(void)
+{
+	exs_timeout_t soon = { .exs_time.tv_usec = 5000, .exs_flags = EXS_TIMEOUT_ONCE };
+	exs_qhandle_t q = queue_new(6);
+	struct pair p;
+
+	pair_open(&p);
+	start_receives(p.s, q, 3, 0);
+	shows(q, 3, 0, 3, 0, 0);
+	must_be(send(p.c, "x", 1, 0), 1);
+	wait_posted(q, 1);
+	shows(q, 2, 1, 3, 1, 0);
+	event_is(q, EXS_EVT_RECV, 0, 0, 1);
+	shows(q, 2, 0, 3, 1, 0);
+	must(exs_setsockopt(p.s, SOL_SOCKET, SO_ASYNC_RECV_TIMEOUT, &soon, sizeof(soon)));
+	start_receives(p.s, q, 1, 3);
+	event_is(q, EXS_EVT_RECVTIMEOUT, 3, 0, 0);
+	/* One with a timeout has two places. */
+	shows(q, 4, 0, 4, 1, 1);
+}
+
 static void create_raw_wrong(void)
 {
 	struct exs_ioc_qcreate c = { .size = sizeof(c), .depth = 8 };
@@ -1155,6 +1187,7 @@ static const struct e2e_case cases[] = {
 	{ "create", create, .on = ON_EXS },
 	{ "create_raw_wrong", create_raw_wrong, .on = ON_EXS },
 	{ "modify_depth", modify_depth, .on = ON_STREAM },
+	{ "in_fdinfo", in_fdinfo, .on = ON_STREAM },
 	{ "submit_wrong", submit_wrong, .on = ON_STREAM },
 	{ "submit_partly", submit_partly, .on = ON_BOTH },
 	{ "submit_many", submit_many, .on = ON_BOTH },

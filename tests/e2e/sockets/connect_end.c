@@ -8,7 +8,6 @@
 #include <netinet/ip.h>
 #include <netinet/udp.h>
 #include <poll.h>
-#include <unistd.h>
 
 #define ROCE_PORT	4791
 
@@ -40,7 +39,7 @@ static void delete_below_attempt(void *arg)
 	must(exs_connect(new_socket(), &to.sa, address_len(&to), 0, q, 1));
 	wait_request(tap, &to);
 	no_event(q);
-	shell("rdma link delete rxe0");
+	delete_device();
 	event_is(q, EXS_EVT_CONNECT, 1, ENETDOWN, 0);
 	no_event(q);
 }
@@ -63,7 +62,7 @@ static void delete_below_fallback(void *arg)
 	must_fail(connect(fd, &to.sa, address_len(&to)), EINPROGRESS);
 	wait_request(tap, &to);
 	must_be(delta("fallback_other"), 0);
-	shell("rdma link delete rxe0");
+	delete_device();
 	wait_delta("fallback_other", 1);
 	must(getsockopt(fd, SOL_EXS, EXS_SO_FELL_BACK, &why, &len));
 	must_be(why, EXS_FELL_BACK_OTHER);
@@ -71,14 +70,9 @@ static void delete_below_fallback(void *arg)
 	must_be(so_error(fd), 0);
 }
 
-/* Whatever the case's end, the next one needs the device. */
 static void device_deleted(void)
 {
-	int end = reap(spawn(e2e.protocol ? delete_below_fallback : delete_below_attempt, NULL));
-
-	if (access("/sys/class/infiniband/rxe0", F_OK))
-		shell("rdma link add rxe0 type rxe netdev rxe0dev");
-	check(!end, "the case ended with %#x", end);
+	with_device_restored(e2e.protocol ? delete_below_fallback : delete_below_attempt);
 }
 
 /*

@@ -407,6 +407,36 @@ static void both_kinds_in_turn(void)
 		check(kinds[i] != kinds[i - 1], "connection %d is of protocol %d again", i, kinds[i]);
 }
 
+/* Without a device it has TCP's clients, all of them; when the device is back, it has both kinds again. */
+static void delete_below_both(void *arg)
+{
+	int l = falling_listener(), c = plain_socket();
+
+	(void)arg;
+	delete_device();
+	wait_delta("resets_device", 1);
+	must(connect_to(c, l));
+	talk(c, must(accept(l, NULL, NULL)));
+	c = falling();
+	must(connect_to(c, l));
+	by_tcp(c, l, EXS_FELL_BACK_NO_DEVICE);
+	must_be(why(l), EXS_FELL_BACK_NOT);
+	add_device();
+	wait_delta("listens_again", 1);
+	c = falling();
+	must(connect_to(c, l));
+	must_be(why(c), EXS_FELL_BACK_NOT);
+	talk(c, must(accept(l, NULL, NULL)));
+	c = plain_socket();
+	must(connect_to(c, l));
+	talk(c, must(accept(l, NULL, NULL)));
+}
+
+static void device_deleted(void)
+{
+	with_device_restored(delete_below_both);
+}
+
 static void *accept_one(void *arg)
 {
 	int s = must(accept(*(int *)arg, NULL, NULL));
@@ -1409,6 +1439,34 @@ static void waiter_ends(void)
 	event_is(q, EXS_EVT_CONNECT, 1, ECANCELED, 0);
 }
 
+/* exs_connect() says what EXS says, and TCP's clients wait for accept(2). */
+static void asynchronous(void)
+{
+	int l = tcp_listener(), c = falling(), plain = plain_socket(), s;
+	union address to = name_of(l);
+	exs_qhandle_t q = queue_new(1);
+	exs_event_t ev;
+
+	must(exs_connect(c, &to.sa, address_len(&to), 0, q, 1));
+	event_is(q, EXS_EVT_CONNECT, 1, ECONNREFUSED, 0);
+	must_be(why(c), EXS_FELL_BACK_NOT);
+	must_be(poll_now(l, POLLIN), 0);
+	l = falling_listener();
+	must(exs_accept(l, NULL, 0, q, 2));
+	must(connect_to(plain, l));
+	wait_io(l, POLLIN);
+	no_event(q);
+	c = falling();
+	must(connect_to(c, l));
+	ev = event_next(q);
+	s = event_newfd(&ev);
+	must_be(get_int(s, SOL_SOCKET, SO_PROTOCOL), e2e.protocol);
+	talk(c, s);
+	s = must(accept(l, NULL, NULL));
+	must_be(get_int(s, SOL_SOCKET, SO_PROTOCOL), IPPROTO_TCP);
+	talk(plain, s);
+}
+
 /* Ports are TCP's there: what may fall back does, and at a server without EXS nothing else comes. */
 static void iwarp(void)
 {
@@ -1488,6 +1546,7 @@ static const struct e2e_case cases[] = {
 	{ "listener_takes_both", listener_takes_both, .on = ON_FACES },
 	{ "both_kinds_in_turn", both_kinds_in_turn, .on = ON_FACES },
 	{ "listener_wakes", listener_wakes, .on = ON_FACES },
+	{ "device_deleted", device_deleted, .on = ON_FACES, .needs = NEEDS_ONE },
 	{ "listens_again", listens_again, .on = ON_FACES },
 	{ "no_device", no_device, .on = ON_FACES },
 	{ "result_later", result_later, .on = ON_FACES },
@@ -1521,6 +1580,7 @@ static const struct e2e_case cases[] = {
 	{ "fastopen_send", fastopen_send, .on = ON_FACES },
 	{ "mark_of_packets", mark_of_packets, .on = ON_FACES, .needs = NEEDS_ONE },
 	{ "waiter_ends", waiter_ends, .on = ON_FACES },
+	{ "asynchronous", asynchronous, .on = ON_FACES },
 	{ "timeouts_stay", timeouts_stay, .on = ON_FACES },
 	{ "port_later", port_later, .on = ON_FACES, .needs = NEEDS_RXE },
 	{ "set_meanwhile", set_meanwhile, .on = ON_FACES, .needs = NEEDS_ONE | NEEDS_RXE },

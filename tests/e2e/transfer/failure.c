@@ -195,27 +195,6 @@ static void sharer_killed(void)
 
 /* -- the device goes */
 
-static void delete_device(void)
-{
-	shell("rdma link delete rxe0");
-}
-
-static void add_device(void)
-{
-	shell("rdma link add rxe0 type rxe netdev rxe0dev");
-}
-
-/* Whatever the case's end, the next one needs the device. */
-static void with_device_restored(void (*fn)(void *arg))
-{
-	pid_t pid = spawn(fn, NULL);
-	int end = reap(pid);
-
-	if (access("/sys/class/infiniband/rxe0", F_OK))
-		add_device();
-	check(!end, "the case ended with %#x", end);
-}
-
 static void delete_in_transfer(void *arg)
 {
 	struct load a, b;

@@ -220,6 +220,47 @@ static void freed_number_reused(void)
 	event_is(q, EXS_EVT_SEND, 1, 0, 1);
 }
 
+static void sees_no_address(void *arg)
+{
+	pid_t parent = getppid();
+	exs_mhandle_t m = *(exs_mhandle_t *)arg;
+
+	check(fdinfo_has(parent, m, "exs-len:"), "it sees nothing of its parent's region");
+	check(!fdinfo_has(parent, m, "exs-addr:"), "another process sees where it is");
+}
+
+/* What exs-sysctl(7) says of /proc/PID/fdinfo. Where it is, is for its owner only. */
+static void in_fdinfo(void)
+{
+	char *buf = pages(LEN);
+	exs_mhandle_t m = region_new(buf, LEN, 0), r = region_new(buf + 1, PAGE, EXS_ACCESS_READ),
+		      w = region_new(buf, 10, EXS_ACCESS_WRITE);
+	exs_qhandle_t q = queue_new(4);
+	struct pair p;
+
+	check(fdinfo_has(getpid(), m, "exs-access:\trw\n") && fdinfo_has(getpid(), r, "exs-access:\tr\n") &&
+	      fdinfo_has(getpid(), w, "exs-access:\tw\n"), "not the access that was asked for");
+	fdinfo_is(m, "exs-len", LEN);
+	fdinfo_is(m, "exs-pages", LEN / PAGE);
+	fdinfo_is(r, "exs-len", PAGE);
+	fdinfo_is(r, "exs-pages", 2);
+	fdinfo_is(m, "exs-in-use", 0);
+	pair_open(&p);
+	start_recv(p.s, buf, 1, 0, q, 1, m);
+	start_recv(p.s, buf, 1, 0, q, 2, m);
+	fdinfo_is(m, "exs-in-use", 2);
+	must_be(send(p.c, "xx", 2, 0), 2);
+	event_is(q, EXS_EVT_RECV, 1, 0, 1);
+	event_is(q, EXS_EVT_RECV, 2, 0, 1);
+	wait_until(fdinfo_has(getpid(), m, "exs-in-use:\t0\n"));
+	check(fdinfo_has(getpid(), m, "exs-addr:"), "its owner does not see where it is");
+	join(spawn(sees_no_address, &m));
+	fdinfo_is(m, "exs-stale", 0);
+	must(munmap(buf + 2 * PAGE, PAGE));
+	fdinfo_is(m, "exs-stale", 1);
+	fdinfo_is(r, "exs-stale", 0);
+}
+
 /* The range is unmapped: the region is of no use from then on. */
 static void unmapped(void)
 {
@@ -432,6 +473,7 @@ static const struct e2e_case cases[] = {
 	{ "memlock_after_fork", memlock_after_fork, .on = ON_EXS },
 	{ "user_cap", user_cap, .on = ON_EXS, .needs = NEEDS_ONE },
 	{ "freed_number_reused", freed_number_reused, .on = ON_STREAM },
+	{ "in_fdinfo", in_fdinfo, .on = ON_STREAM },
 	{ "unmapped", unmapped, .on = ON_BOTH },
 	{ "unmapped_in_use", unmapped_in_use, .on = ON_BOTH },
 	{ "unmapped_beside", unmapped_beside, .on = ON_STREAM },
