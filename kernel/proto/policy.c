@@ -242,17 +242,28 @@ static u64 grace(const struct exs_policy *p)
 	return p->asked_for && !p->waited ? 2 * p->took : 0;
 }
 
+/* How long to wait for the next advert. The model's timers end at any time. */
+static u64 phase_wait(struct exs_engine *e)
+{
+	struct exs_policy *p = &e->policy;
+	bool chosen;
+
+	if (exs_chosen(e, EXS_CHOICE_WAIT, &chosen))
+		return chosen;
+	if (ring_is_forgotten(e))
+		way_forget(&p->ring);
+	return min(max(savings(e), grace(p)), longest_wait(p));
+}
+
 static bool waits_in_phase(struct exs_engine *e)
 {
 	struct exs_policy *p = &e->policy;
 
 	if (!p->waits) {
-		if (ring_is_forgotten(e))
-			way_forget(&p->ring);
 		p->waits = true;
-		p->wait_until = p->now + min(max(savings(e), grace(p)), longest_wait(p));
+		p->wait_until = p->now + phase_wait(e);
 	}
-	return p->now < p->wait_until;
+	return p->now < p->wait_until || !exs_rule(GIVE_UP);
 }
 
 /* Better known with less data left. */
@@ -271,7 +282,10 @@ static bool would_ask(const struct exs_engine *e)
 {
 	const struct exs_policy *p = &e->policy;
 	const struct exs_snd *snd = exs_snd_next(e);
+	bool chosen;
 
+	if (exs_chosen(e, EXS_CHOICE_ASK, &chosen))
+		return chosen;
 	return p->now >= p->ask_at && snd->len - snd->taken >= WORTH_ASKING &&
 	       (p->outstanding || snd->taken || !list_is_singular(&e->sends)) &&
 	       ring_is_known(e);
@@ -293,10 +307,7 @@ static u64 patience(struct exs_engine *e)
 bool exs_policy_asks(struct exs_engine *e)
 {
 	struct exs_policy *p = &e->policy;
-	bool chosen;
 
-	if (exs_chosen(e, EXS_CHOICE_ASK, &chosen))
-		return chosen && !p->asking && (p->asking = true);
 	if (p->asking || !would_ask(e))
 		return false;
 	p->asking = true;
@@ -308,7 +319,7 @@ static bool waits_for_answer(struct exs_engine *e)
 {
 	struct exs_policy *p = &e->policy;
 
-	if (!p->asking || p->now < p->wait_until)
+	if (!p->asking || p->now < p->wait_until || !exs_rule(GIVE_UP))
 		return p->asking;
 	p->took = p->now - p->asked_at;
 	p->ask_at = p->now + REST_FACTOR * p->took;
@@ -319,10 +330,6 @@ static bool waits_for_answer(struct exs_engine *e)
 
 bool exs_policy_waits(struct exs_engine *e)
 {
-	bool chosen;
-
-	if (exs_chosen(e, EXS_CHOICE_WAIT, &chosen))
-		return chosen;
 	return e->ps & 1 ? waits_for_answer(e) : waits_in_phase(e);
 }
 
@@ -343,7 +350,7 @@ u64 exs_engine_alarm(const struct exs_engine *e)
 {
 	const struct exs_policy *p = &e->policy;
 
-	if ((!p->waits && !p->asking) || e->held.count || !exs_snd_next(e))
+	if ((!p->waits && !p->asking) || e->held.count || !exs_snd_next(e) || !exs_rule(ALARM))
 		return 0;
 	return p->wait_until > p->now ? p->wait_until : 0;
 }

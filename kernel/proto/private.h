@@ -42,6 +42,9 @@ enum exs_rule {
 	EXS_RULE_EAGER_ENDS,	/* none when there is a ring                */
 	EXS_RULE_EAGER_FIRST,	/* what came eagerly is read before the ring */
 	EXS_RULE_RING_ANEW,	/* eager space is not returned to a ring    */
+	/* policy.c */
+	EXS_RULE_ALARM,		/* an alarm ends each wait for an advert    */
+	EXS_RULE_GIVE_UP,	/* and after it data goes another way       */
 	/* receive.c */
 	EXS_RULE_PREFIX,	/* adverts are a prefix of the receives     */
 	EXS_RULE_REVOKE,	/* an advertised receive is taken back      */
@@ -74,8 +77,8 @@ extern u64 exs_rules_off;
 #endif
 
 /* Choices of policy.c; in the model, any. */
-#define EXS_CHOICE_WAIT		0x01	/* sender: wait for an advert          */
-#define EXS_CHOICE_ASK		0x02	/* sender: request an advert           */
+#define EXS_CHOICE_WAIT		0x01	/* sender: wait for an advert, for a time */
+#define EXS_CHOICE_ASK		0x02	/* sender: request one, and wait for it */
 #define EXS_CHOICE_LEAVE	0x04	/* sender: leave its adverts, for the ring */
 #define EXS_CHOICE_GUESS	0x08	/* receiver: nothing is in flight; a message needs
 					 * an advert

@@ -105,7 +105,8 @@ static void pack_sender(const struct side *s, const struct side *o)
 	pack(e->ring_space);
 	pack((e->peer_ring != 0) | e->fin_wanted << 1 | e->fin_sent << 2 |
 	     e->ring_requested << 3 | e->answer_due << 4 | e->write.cancelled << 5 |
-	     e->policy.asking << 6);
+	     e->policy.asking << 6 | e->policy.waits << 7);
+	pack(e->policy.choice << 1 | (e->policy.wait_until > e->policy.now));
 	pack(e->answer_due ? e->answer_phase - phase : 0);
 	pack(e->request_len);
 	pack(e->eager_lost);

@@ -248,7 +248,7 @@ enum step_kind {
 	/* from here on: steps that must happen in the end */
 	STEP_INTERNAL,
 	STEP_TX = STEP_INTERNAL, STEP_DELIVER, STEP_REPOST, STEP_COPY, STEP_COPIED,
-	STEP_READ, STEP_RING, STEP_CHOOSE, STEP_READ_ALL,
+	STEP_READ, STEP_RING, STEP_CHOOSE, STEP_READ_ALL, STEP_ALARM,
 };
 
 static const char * const step_names[] = {
@@ -257,7 +257,7 @@ static const char * const step_names[] = {
 	[STEP_READ_KEPT] = "read-kept", [STEP_LEAVE] = "leave", [STEP_RESIZE] = "resize", [STEP_TX] = "tx",
 	[STEP_DELIVER] = "deliver", [STEP_REPOST] = "repost", [STEP_COPY] = "copy",
 	[STEP_COPIED] = "copied", [STEP_READ] = "read", [STEP_RING] = "ring", [STEP_CHOOSE] = "choose",
-	[STEP_READ_ALL] = "read-all",
+	[STEP_READ_ALL] = "read-all", [STEP_ALARM] = "alarm",
 };
 
 #define STEP(kind, side, arg) ((kind) << 16 | (side) << 8 | (arg))
@@ -481,6 +481,9 @@ static void put_message(struct side *s, struct item *it)
 	it->nsegs = tx.msg.nsegs;
 	memcpy(it->segs, tx.msg.segs, it->nsegs * sizeof(it->segs[0]));
 	it->tag = scenario.seqpacket ? s->sent << 16 : s->sent;
+	/* What was chosen is done once. */
+	if (it->type == EXS_MSG_REQUEST && s->e.policy.asking)
+		s->e.policy.choice &= ~EXS_CHOICE_ASK;
 }
 
 /* Data is transmitted once, in the order of the sends. */
@@ -786,6 +789,14 @@ static void check_space(const struct side *s, const struct side *o)
 	CHECK(n == total, "space: %u of %u", n, total);
 }
 
+/* An attempt that starts a timer changes something, too. */
+static bool is_idle_tx(struct side *s, bool hold)
+{
+	u64 alarm = exs_engine_alarm(&s->e);
+
+	return !do_tx(s, hold) && exs_engine_alarm(&s->e) == alarm;
+}
+
 static void step_side(struct side *s, const struct side_plan *plan, step_t step)
 {
 	switch (step >> 16) {
@@ -806,7 +817,7 @@ static void step_side(struct side *s, const struct side_plan *plan, step_t step)
 		s->e.credits_wanted = false;
 		return exs_engine_resize(&s->e, plan->size[s->nsizes++]);
 	case STEP_TX:
-		world_idle = !do_tx(s, step & 255);
+		world_idle = is_idle_tx(s, step & 255);
 		return;
 	case STEP_DELIVER:
 		return do_deliver(s);
@@ -826,6 +837,8 @@ static void step_side(struct side *s, const struct side_plan *plan, step_t step)
 	case STEP_CHOOSE:
 		s->e.policy.choice = plan->choice[s->nchoices++];
 		return;
+	case STEP_ALARM:
+		return exs_engine_clock(&s->e, exs_engine_alarm(&s->e), s->nout);
 	}
 }
 
@@ -948,6 +961,8 @@ static void internal_steps(struct step_list *l, u32 i)
 		add(l, STEP_RING, i, 0);
 	if (s->nchoices < scenario.side[i].nchoices)
 		add(l, STEP_CHOOSE, i, 0);
+	if (!world_now && exs_engine_alarm(&s->e))
+		add(l, STEP_ALARM, i, 0);
 	for (j = 0; j < s->nrecvs; j++)
 		if (s->recv[j].state == OP_READS)
 			add(l, STEP_READ_ALL, i, j);
