@@ -211,7 +211,7 @@ static void exs_verbs_destroy(struct exs_verbs_ep *v)
 
 	exs_verbs_free_qp(v);
 	rdma_destroy_id(v->id);
-	/* Nothing can queue them again, except that the third queues the first. */
+	/* Nothing queues them again: the connection is over, and no step is taken. */
 	cancel_work_sync(&v->cm_work);
 	cancel_work_sync(&v->connect_work);
 	cancel_delayed_work_sync(&v->timer);

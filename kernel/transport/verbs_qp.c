@@ -224,13 +224,31 @@ no_mem:
  * Between two of the CM's handlers: a handler with an answer brings the queue pair up, and
  * rxe may check the state before it becomes an error, and set it afterwards.
  */
-static void exs_verbs_fail_qp(struct exs_verbs_ep *v)
+static int exs_verbs_fail_qp(struct exs_verbs_ep *v)
 {
 	struct ib_qp_attr attr = { .qp_state = IB_QPS_ERR };
+	int err;
 
 	rdma_lock_handler(v->id);
-	ib_modify_qp(v->id->qp, &attr, IB_QP_STATE);
+	err = ib_modify_qp(v->id->qp, &attr, IB_QP_STATE);
 	rdma_unlock_handler(v->id);
+	return err;
+}
+
+/*
+ * A device that does not take that command may go on accessing memory until it has no queue
+ * pair. Threads that post hold conn->lock and look first: none does after this. The provider
+ * may have left completions in the queue: they must not come after the end of transfers.
+ */
+static void exs_verbs_drop_qp(struct exs_verbs_ep *v)
+{
+	struct exs_conn *conn = v->ep.conn;
+
+	spin_lock(&conn->lock);
+	exs_verbs_fail(v, 0);
+	spin_unlock(&conn->lock);
+	rdma_destroy_qp(v->id);
+	exs_verbs_poll(v);
 }
 
 static bool exs_verbs_started(const struct exs_verbs_ep *v)
@@ -255,8 +273,10 @@ void exs_verbs_stop_qp(struct exs_verbs_ep *v)
 {
 	if (!exs_verbs_started(v))
 		return;
-	exs_verbs_fail_qp(v);
-	ib_drain_qp(v->id->qp);
+	if (exs_verbs_fail_qp(v))
+		exs_verbs_drop_qp(v);
+	else
+		ib_drain_qp(v->id->qp);
 	if (!exs_verbs_has(v, EXS_QUIRK_ERROR_RESETS))
 		rdma_disconnect(v->id);
 }
@@ -279,7 +299,8 @@ void exs_verbs_free_qp(struct exs_verbs_ep *v)
 {
 	if (!v->pd)
 		return;
-	rdma_destroy_qp(v->id);
+	if (v->id->qp)
+		rdma_destroy_qp(v->id);
 	exs_verbs_keys_free(v);
 	exs_verbs_unmap_ring(v);
 	exs_verbs_free_cq(v, exs_verbs_take_cq(v));

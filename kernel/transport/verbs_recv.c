@@ -149,7 +149,8 @@ void exs_verbs_repost(struct exs_verbs_ep *v)
 	lockdep_assert_held(&v->ep.conn->lock);
 	if (!v->nrepost)
 		return;
-	err = ib_post_recv(v->id->qp, v->repost, NULL);
+	/* After a failure there may be no queue pair: exs_verbs_drop_qp(). */
+	err = v->failed ? -ENOTCONN : ib_post_recv(v->id->qp, v->repost, NULL);
 	v->repost = NULL;
 	if (err)
 		exs_verbs_fail(v, -exs_verbs_post_errno(v, err));
