@@ -413,6 +413,29 @@ static void messages(struct kunit *test)
 	}
 }
 
+/* One key is for a mebibyte, wherever it begins. */
+static void mebibyte(struct kunit *test)
+{
+	static const u32 offs[] = { 0, 1, PAGE_SIZE - 1 };
+	struct bench *b = bench_new(test, EXS_VERBS_KEY_PAGES, EXS_WIRE_STREAM);
+	struct exs_xfer *x = kzalloc(sizeof(*x), GFP_KERNEL);
+	u32 i;
+
+	KUNIT_ASSERT_NOT_NULL(test, x);
+	fake_iommu = iommus[0];
+	for (i = 0; i < ARRAY_SIZE(offs); i++) {
+		recv_init(test, b, x, SCATTERED, offs[i], SZ_1M);
+		KUNIT_ASSERT_EQ(test, exs_verbs_map(&b->v.ep, x), 0);
+		KUNIT_EXPECT_EQ(test, x->rcv.max_segs, 1U);
+		window(test, b, x, 0);
+		invalidate_begin(b, x);
+		invalidate_end(b, x);
+		recv_end(b, x);
+	}
+	kfree(x);
+	bench_free(test, b);
+}
+
 /* Receives of a stream that take several windows, which begin anywhere. */
 static void windows(struct kunit *test)
 {
@@ -643,6 +666,7 @@ static void rings(struct kunit *test)
 
 static struct kunit_case keys_cases[] = {
 	KUNIT_CASE(messages),
+	KUNIT_CASE(mebibyte),
 	KUNIT_CASE(windows),
 	KUNIT_CASE(dies),
 	KUNIT_CASE(grows),

@@ -5,6 +5,10 @@
  *   connecting: resolve address > make queue pair, resolve route > connect > open
  *   accepting:  (verbs_listen.c) > make queue pair, accept > first message: open
  *
+ * An attempt may begin again, with another identifier and queue pair: if TCP uses the port
+ * that the CM chose, or if the peer still has the queue pair of that number as it was before
+ * this machine crashed.
+ *
  * The CM's handlers only record what happened. The task in connect(2), if it blocks,
  * takes the steps that follow: siw makes its TCP connection in the caller's network
  * namespace, so only this task can connect out of a container. Otherwise, and when that
@@ -232,21 +236,40 @@ static int exs_verbs_step_route(struct exs_verbs_ep *v)
 	return err ? err : rdma_resolve_route(v->id, EXS_VERBS_ROUTE_MS);
 }
 
-/* Whether TCP uses the port that the CM chose: then start again with another. */
+/* Whether it may begin again: not with an address that the program chose. */
+static bool exs_verbs_may_retry(const struct exs_verbs_ep *v)
+{
+	return !exs_verbs_is(v, EXS_VERBS_BOUND) && v->retries < EXS_VERBS_TRIES;
+}
+
+/* Whether TCP uses the port that the CM chose. */
 static bool exs_verbs_port_taken(const struct exs_verbs_ep *v, int err)
 {
 	return exs_verbs_has(v, EXS_QUIRK_TCP_PORT) &&
 	       (err == -EADDRINUSE || err == -EADDRNOTAVAIL) &&
-	       !exs_verbs_is(v, EXS_VERBS_BOUND) && v->ports < EXS_VERBS_PORTS;
+	       exs_verbs_may_retry(v);
 }
 
-static int exs_verbs_other_port(struct exs_verbs_ep *v)
+/* Whether the peer has a connection with an earlier queue pair of that number. */
+static bool exs_verbs_is_stale(const struct exs_verbs_ep *v, const struct rdma_cm_event *ev)
 {
+	return exs_verbs_is(v, EXS_VERBS_ACTIVE) && !v->has_hello &&
+	       !exs_verbs_has(v, EXS_QUIRK_NO_REASON) && ev->status == IB_CM_REJ_STALE_CONN &&
+	       exs_verbs_may_retry(v);
+}
+
+static int exs_verbs_step_retry(struct exs_verbs_ep *v)
+{
+	struct exs_conn *conn = v->ep.conn;
 	int err;
 
-	v->ports++;
+	v->retries++;
 	exs_verbs_undo_qp(v);
 	clear_bit(EXS_VERBS_STARTED, &v->flags);
+	/* The old one's receives were flushed. */
+	spin_lock(&conn->lock);
+	WRITE_ONCE(v->failed, false);
+	spin_unlock(&conn->lock);
 	err = exs_verbs_renew_id(v);
 	return err ? err : exs_verbs_resolve(v, EXS_VERBS_ADDR_MS);
 }
@@ -264,7 +287,7 @@ static int exs_verbs_step_connect(struct exs_verbs_ep *v)
 	set_bit(EXS_VERBS_STARTED, &v->flags);
 	err = rdma_connect(v->id, &param);
 	if (exs_verbs_port_taken(v, err))
-		return exs_verbs_other_port(v);
+		return exs_verbs_step_retry(v);
 	if (err && signal_pending(current) && exs_verbs_has(v, EXS_QUIRK_SLOW_CONNECT)) {
 		/* It was interrupted; the worker tries again. */
 		set_bit(EXS_VERBS_DO_CONNECT, &v->todo);
@@ -386,6 +409,7 @@ static int exs_verbs_step_open(struct exs_verbs_ep *v)
 }
 
 static int (*const exs_verbs_step[])(struct exs_verbs_ep *v) = {
+	[EXS_VERBS_DO_RETRY]	= exs_verbs_step_retry,
 	[EXS_VERBS_DO_ROUTE]	= exs_verbs_step_route,
 	[EXS_VERBS_DO_CONNECT]	= exs_verbs_step_connect,
 	[EXS_VERBS_DO_OPEN]	= exs_verbs_step_open,
@@ -552,6 +576,10 @@ static void exs_verbs_peer_gone(struct exs_verbs_ep *v)
  */
 static void exs_verbs_rejected(struct exs_verbs_ep *v, const struct rdma_cm_event *ev)
 {
+	if (exs_verbs_is_stale(v, ev)) {
+		exs_verbs_note(v, EXS_VERBS_DO_RETRY);
+		return;
+	}
 	exs_verbs_peer_gone(v);
 	if (exs_verbs_is(v, EXS_VERBS_OPEN) || v->has_hello)
 		exs_verbs_note_lost(v, 0);
@@ -597,7 +625,11 @@ int exs_verbs_conn_event(struct rdma_cm_id *id, struct rdma_cm_event *ev)
 		exs_verbs_note_lost(v, 0);
 		break;
 	case RDMA_CM_EVENT_DEVICE_REMOVAL:
-		/* The teardown destroys the identifier; the CM waits for that. */
+	case RDMA_CM_EVENT_ADDR_CHANGE:
+		/*
+		 * The CM waits for the end of a removed device's identifier: the teardown
+		 * destroys it. Or a bond has another address; the peer's packets have the old.
+		 */
 		exs_count(v->ep.conn->xn, resets_device, 1);
 		exs_conn_lost(conn, ENETDOWN);
 		break;

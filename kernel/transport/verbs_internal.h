@@ -40,8 +40,8 @@
 #include "verbs_extent.h"
 #include "verbs_quirks.h"
 
-/* EXS_QUIRK_TCP_PORT: most ports of the CM to try */
-#define EXS_VERBS_PORTS		32
+/* Most identifiers to try, each with another port and queue pair. */
+#define EXS_VERBS_TRIES		32
 
 /*
  * The send queue. A registered memory key keeps a place for its invalidation, so that
@@ -56,7 +56,11 @@
 #define EXS_VERBS_PIECE_MIN	4096	/* smallest piece, however scattered    */
 #define EXS_VERBS_CHAIN_WRS	(EXS_VERBS_DATA_WRS + EXS_WIRE_SEGS_MAX + 1)
 #define EXS_VERBS_SQ_WRS	126	/* plus one to drain: 2^n - 1          */
-#define EXS_VERBS_KEY_PAGES	256	/* pages of one memory key; minimum:    */
+/*
+ * Pages of one memory key, for a mebibyte at any alignment: a peer can invalidate only one
+ * key with its last message.
+ */
+#define EXS_VERBS_KEY_PAGES	(SZ_1M / PAGE_SIZE + 1)
 #define EXS_VERBS_KEY_PAGES_MIN	DIV_ROUND_UP(EXS_MESSAGE_MAX / PAGE_SIZE + 1,	\
 					     EXS_VERBS_SEGS)
 #define EXS_VERBS_RUN_MAX	SZ_1G	/* bytes mapped in one piece            */
@@ -113,6 +117,7 @@ enum {
 
 /* Bits of exs_verbs_ep.todo: what a CM handler leaves for a task or a worker. */
 enum {
+	EXS_VERBS_DO_RETRY,
 	EXS_VERBS_DO_ROUTE,
 	EXS_VERBS_DO_CONNECT,
 	EXS_VERBS_DO_OPEN,
@@ -120,7 +125,8 @@ enum {
 	EXS_VERBS_DO_LOST,	/* always for a worker                        */
 };
 
-#define EXS_VERBS_DO_STEPS	(BIT(EXS_VERBS_DO_ROUTE) |		\
+#define EXS_VERBS_DO_STEPS	(BIT(EXS_VERBS_DO_RETRY) |		\
+				 BIT(EXS_VERBS_DO_ROUTE) |		\
 				 BIT(EXS_VERBS_DO_CONNECT) |		\
 				 BIT(EXS_VERBS_DO_OPEN) |		\
 				 BIT(EXS_VERBS_DO_ACCEPT))
@@ -264,7 +270,7 @@ int exs_verbs_create(struct net *net, struct exs_conn *conn);
  * @timer: limits the hand-shake; then greets a silent peer again; at the end limits the
  *	wait for its acknowledgments
  * @greet_ms: greet again after this time: EXS_QUIRK_DEAF_ACCEPT
- * @ports: local ports that were tried (EXS_QUIRK_TCP_PORT)
+ * @retries: identifiers that were tried before @id
  * @stall_work: looks at @progress
  * @lost_err: positive errno for EXS_VERBS_DO_LOST, 0: ended by the peer; the first counts
  * @pd: our protection domain; the resources exist while this is not NULL
@@ -339,7 +345,7 @@ struct exs_verbs_ep {
 	enum exs_verbs_end end;
 	struct delayed_work timer;
 	u32 greet_ms;
-	u32 ports;
+	u32 retries;
 	struct delayed_work stall_work;
 	int lost_err;
 

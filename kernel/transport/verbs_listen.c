@@ -9,7 +9,8 @@
  *
  * An identifier with a specific address ends with its device. A listener then retries
  * until a device has that address: the device may return before its network interface, or
- * the interface before its address, and no single event reports all this.
+ * the interface before its address, and no single event reports all this. It does the same
+ * when a bond has failed over, as the address may now belong to another device.
  */
 #include <linux/nsproxy.h>
 #include <linux/slab.h>
@@ -39,7 +40,7 @@
  * @id: NULL once it was consumed, or its device was removed
  * @addr: its address
  * @backlog: its backlog
- * @listening: replace it if its device is removed
+ * @listening: replace it if its device is removed; read without the lock, too
  * @removed: its device was removed; the identifier's handler_mutex
  * @lock: guards @pending; held during the callbacks that end it
  * @pending: endpoints whose hand-shake is under way
@@ -235,6 +236,10 @@ static int exs_verbs_listen_event(struct rdma_cm_id *id, struct rdma_cm_event *e
 		l->removed = true;
 		exs_verbs_renew_later(l, 0);
 		return 0;
+	case RDMA_CM_EVENT_ADDR_CHANGE:
+		if (READ_ONCE(l->listening))
+			exs_verbs_renew_later(l, 0);
+		return 0;
 	default:
 		return 0;
 	}
@@ -305,7 +310,7 @@ static int exs_verbs_listen_again(struct exs_bound *l)
 	return err;
 }
 
-/* The identifier's device was removed. */
+/* The identifier's device was removed, or may be another one; or it is the end. */
 static void exs_verbs_renew(struct work_struct *work)
 {
 	struct exs_bound *l = container_of(to_delayed_work(work),
@@ -347,7 +352,7 @@ static void exs_verbs_end_bound(struct exs_bound *l)
 	struct exs_conn *conn;
 
 	mutex_lock(&l->id_lock);
-	l->listening = false;
+	WRITE_ONCE(l->listening, false);
 	mutex_unlock(&l->id_lock);
 	exs_verbs_remove(l);
 	/* Waits for handlers: no request comes afterwards. */
@@ -435,7 +440,7 @@ static int exs_verbs_bind(struct net *net, kuid_t uid, struct sockaddr_storage *
 			  unsigned int flags, struct exs_bound **out)
 {
 	struct exs_bound *l = exs_verbs_bound_alloc(net, uid, flags);
-	int err, tries = EXS_VERBS_PORTS;
+	int err, tries = EXS_VERBS_TRIES;
 	bool any = !exs_verbs_port(addr);
 
 	if (!l)
@@ -488,7 +493,7 @@ static int exs_verbs_listen(struct exs_bound *l, int backlog,
 		err = rdma_listen(l->id, l->backlog);
 	if (err == -EADDRINUSE || err == -EADDRNOTAVAIL)
 		err = exs_verbs_listen_alone(l);
-	l->listening = !err;
+	WRITE_ONCE(l->listening, !err);
 	mutex_unlock(&l->id_lock);
 	return err;
 }

@@ -435,6 +435,54 @@ static void netdev_deleted(void)
 	check(!end, "the case ended with %#x", end);
 }
 
+/* -- a bond fails over, and has the address of its other device then */
+
+#define BOND_ADDRESS	"10.76.0.1"
+
+static void add_bond(void)
+{
+	shell("ip link add bond0 type bond mode active-backup fail_over_mac active");
+	shell("ip link add bond0a type dummy && ip link set bond0a master bond0");
+	shell("ip link add bond0b type dummy && ip link set bond0b master bond0");
+	shell("ip link set bond0 up && ip addr add " BOND_ADDRESS "/24 dev bond0");
+	shell("rdma link add rxe1 type rxe netdev bond0");
+	e2e.address[CLIENT] = BOND_ADDRESS;
+	e2e.address[SERVER] = BOND_ADDRESS;
+}
+
+static void fail_over(void *arg)
+{
+	struct pair p;
+	int fd, err;
+	char byte;
+
+	(void)arg;
+	add_bond();
+	fd = listener(4);
+	pair_from(&p, fd);
+	shell("ip link set bond0 type bond active_slave bond0b");
+	must_fail(recv(p.c, &byte, 1, 0), ENETDOWN);
+	err = so_error(p.s);
+	check(err == ENETDOWN || err == ECONNRESET, "SO_ERROR is %s", errno_name(err));
+	wait_delta("listens_again", 1);
+	pair_from(&p, fd);
+	send_all(p.c, 1, 0, 1000);
+	recv_all(p.s, 1, 0, 1000);
+}
+
+static void bond_fails_over(void)
+{
+	int end;
+
+	if (system("modprobe -q bonding max_bonds=0"))
+		skip("this kernel has no bonds");
+	end = reap(spawn(fail_over, NULL));
+	if (!access("/sys/class/infiniband/rxe1", F_OK))
+		shell("rdma link delete rxe1");
+	shell("for d in bond0 bond0a bond0b; do [ ! -e /sys/class/net/$d ] || ip link delete $d; done");
+	check(!end, "the case ended with %#x", end);
+}
+
 static const struct e2e_case cases[] = {
 	{ "peer_killed", peer_killed, .on = ON_BOTH },
 	{ "peer_killed_plain", peer_killed_plain, .on = ON_BOTH | ON_TCP },
@@ -450,6 +498,7 @@ static const struct e2e_case cases[] = {
 	{ "device_deleted_bound", device_deleted_bound, .on = ON_STREAM, .needs = NEEDS_ONE },
 	{ "no_device", no_device, .on = ON_BOTH, .needs = NEEDS_ONE },
 	{ "netdev_deleted", netdev_deleted, .on = ON_STREAM, .needs = NEEDS_ONE },
+	{ "bond_fails_over", bond_fails_over, .on = ON_BOTH, .needs = NEEDS_ONE },
 	{}
 };
 

@@ -378,6 +378,56 @@ def power_failure(a, b, *kinds):
     ended(clients)
 
 
+# Some idle connections, and the numbers of their queue pairs.
+IDLE_ONES = f"""
+import re, signal, socket, subprocess, sys
+def new():
+    s = socket.socket(int(open("/sys/module/exs/parameters/family").read()), socket.SOCK_STREAM)
+    return socket.socket(socket.AF_INET, socket.SOCK_STREAM, 0, fileno=s.detach())
+all = [new() for i in range(3)]
+if sys.argv[1] == "serve":
+    all[0].bind(("{B}", {PORT}))
+    all[0].listen(8)
+    print("listening", flush=True)
+    all += [all[0].accept() for i in range(6)]
+else:
+    for s in all:
+        s.connect(("{B}", {PORT}))
+    shown = subprocess.run(["rdma", "res", "show", "qp"], capture_output=True, text=True, check=True).stdout
+    print("numbers", *re.findall("lqpn ([0-9]+) .*type RC", shown), flush=True)
+signal.pause()
+"""
+
+
+def numbers(client):
+    client.wait_for("^numbers .*$", LIMIT)
+    return [int(n) for n in re.search("^numbers (.*)$", client.output, re.MULTILINE)[1].split()]
+
+
+def stale_queue_pairs(a, b):
+    """As if a had crashed: its new queue pairs have the numbers of those with which b has connections still."""
+    add = "rdma link add rxe0 type rxe netdev eth0"
+    a.check(f"rdma link delete rxe0 && {add}", LIMIT)
+    server = b.start(f"python3 -c '{IDLE_ONES}' serve")
+    server.wait_for("^listening$")
+    client = a.start(f"python3 -c '{IDLE_ONES}' connect")
+    before = numbers(client)
+    # b does not hear of it.
+    a.check("tc qdisc add dev eth0 root netem loss 100%")
+    try:
+        client.kill()
+        a.check("rdma link delete rxe0", LIMIT)
+    finally:
+        a.check(f"tc qdisc del dev eth0 root; {add}", LIMIT)
+    client = a.start(f"python3 -c '{IDLE_ONES}' connect")
+    after = numbers(client)
+    # The old numbers were tried and refused.
+    assert len(after) == 3 and min(after) > max(before), f"{before} {after}"
+    client.kill()
+    server.kill()
+    works(a, b)
+
+
 def process_killed(a, b, *kinds):
     clients, servers = start_load(a, b, *kinds)
     for server in servers:
