@@ -27,6 +27,8 @@
  * which stays as long as the queue, or until another address space joins and
  * the link is found to be over.
  */
+#include <linux/ktime.h>
+#include <linux/list_sort.h>
 #include <linux/mmu_notifier.h>
 #include <linux/sched/mm.h>
 #include <linux/slab.h>
@@ -45,6 +47,7 @@
  * @task_work: the work, of the task
  * @work: or of a worker
  * @over: the notifier has reported it
+ * @several: it has submitted to more than one queue
  * @lock: guards @links
  * @links: struct exs_mm_link
  */
@@ -56,6 +59,7 @@ struct exs_mm {
 		struct work_struct work;
 	};
 	bool over;
+	bool several;
 	spinlock_t lock;		/* see above */
 	struct list_head links;
 };
@@ -66,6 +70,25 @@ static atomic_t exs_mm_ends = ATOMIC_INIT(0);
 static bool exs_mm_match(const struct exs_op *op, const void *mm)
 {
 	return op->link->mm == mm;
+}
+
+/*
+ * One socket may have operations in several queues, and they are cancelled in the order in which
+ * they were submitted. The time tells it: threads do not share it, as they would share a number.
+ * What came before the second queue is the oldest, and in order.
+ */
+u64 exs_mm_now(const struct exs_mm_link *link)
+{
+	return READ_ONCE(link->mm->several) ? ktime_get_ns() : 0;
+}
+
+static int exs_mm_compare(void *priv, const struct list_head *a, const struct list_head *b)
+{
+	u64 first = list_entry(a, struct exs_op, cancel_node)->submitted;
+	u64 second = list_entry(b, struct exs_op, cancel_node)->submitted;
+
+	cond_resched();
+	return first > second;
 }
 
 static void exs_mm_put(struct exs_mm *m)
@@ -117,6 +140,8 @@ static void exs_mm_cancel(struct exs_mm *m)
 		spin_unlock(&q->lock);
 		exs_queue_put(q);
 	}
+	if (m->several)
+		list_sort(NULL, &ops, exs_mm_compare);
 	exs_ops_cancel(&ops);
 }
 
@@ -276,6 +301,8 @@ static void exs_mm_link_insert(struct exs_queue *q, struct exs_mm_link *new)
 	LIST_HEAD(over);
 
 	spin_lock(&new->mm->lock);
+	if (!list_empty(&new->mm->links))
+		WRITE_ONCE(new->mm->several, true);
 	list_add(&new->mm_node, &new->mm->links);
 	spin_unlock(&new->mm->lock);
 

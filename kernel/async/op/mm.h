@@ -52,6 +52,9 @@ void exs_mm_end_all(struct exs_queue *q);
  */
 void exs_mm_end_polls(struct exs_queue *q, const void *files);
 
+/* For exs_op.submitted: now. */
+u64 exs_mm_now(const struct exs_mm_link *link);
+
 /* Its end was reported: exs_mm_end_all(), or a work, ends its operations. Any context. */
 bool exs_mm_is_over(const struct exs_mm_link *link);
 

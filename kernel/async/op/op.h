@@ -219,6 +219,7 @@ struct exs_op_foreign {
  * @link: the address space that submitted it; stays as long as @queue
  * @sk: reference; NULL: it has no socket
  * @node: queue->ops, later one of the lists of tokens; queue->lock
+ * @submitted: when, if that has several queues
  * @sock_node: queue->sock_ops, while @inflight; queue->lock
  * @inflight: among queue->ops; queue->lock
  * @cancel_node: of the thread that set EXS_OP_CANCEL
@@ -244,6 +245,7 @@ struct exs_op {
 	struct sock *sk;
 	struct list_head node;
 	struct list_head sock_node;
+	u64 submitted;
 	bool inflight;
 	struct list_head cancel_node;
 	struct exs_op_timer *timer;

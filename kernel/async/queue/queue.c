@@ -240,6 +240,7 @@ int exs_queue_reserve(struct exs_queue *q, struct exs_op *op)
 
 	spin_lock(&q->lock);
 	exs_queue_unread(q);
+	op->submitted = exs_mm_now(op->link);
 	err = exs_queue_admit(q, op);
 	if (!err)
 		exs_queue_enter(q, op);

@@ -348,6 +348,40 @@ static void many_of_the_dead(void)
 	must_be(delta("cancel_looks"), MANY);
 }
 
+struct two_queues { int fd; exs_qhandle_t q[2]; const char *out; };
+
+static void send_by_two(void *arg)
+{
+	const struct two_queues *t = arg;
+	int i;
+
+	for (i = 0; i < 2; i++) {
+		start_send(t->fd, t->out, MIB, t->q[i], 1, NO_REGION);
+		start_send(t->fd, "2", 1, t->q[1 - i], 2, NO_REGION);
+	}
+}
+
+/*
+ * A short message behind a long one, which waits for its receiver. They are in two queues, and the long one is in the
+ * older, then in the newer. At the end of the process no short message goes out because the long one is cancelled first.
+ */
+static void order_of_the_dead(void)
+{
+	struct two_queues t = { .q = { queue_new(8), queue_new(8) }, .out = pages(MIB) };
+	struct pair p;
+	int i, j;
+
+	pair_open(&p);
+	t.fd = p.c;
+	join(spawn(send_by_two, &t));
+	for (i = 0; i < 2; i++)
+		for (j = 0; j < 2; j++)
+			must_be(event_next(t.q[i]).exs_evt_errno, ECANCELED);
+	must_be(send(p.c, "x", 1, 0), 1);
+	must_be(recv(p.s, bytes, sizeof(bytes), 0), 1);
+	must_be(bytes[0], 'x');
+}
+
 static const struct e2e_case cases[] = {
 	{ "by_socket", by_socket, .on = ON_BOTH },
 	{ "partly_filled", partly_filled, .on = ON_STREAM },
@@ -359,6 +393,7 @@ static const struct e2e_case cases[] = {
 	{ "connects", connects, .on = ON_STREAM, .needs = NEEDS_ONE },
 	{ "many", many, .on = ON_STREAM },
 	{ "many_of_the_dead", many_of_the_dead, .on = ON_STREAM },
+	{ "order_of_the_dead", order_of_the_dead, .on = ON_SEQ },
 	{ "closes", closes, .on = ON_STREAM },
 	{}
 };
