@@ -52,7 +52,7 @@ static int exs_attr_set_depth(struct exs_queue *q, s64 depth)
 	if (depth < 1)
 		return -EINVAL;
 	spin_lock(&q->lock);
-	exs_queue_unread(q);
+	exs_queue_catch_up(q);
 	err = exs_slots_set_depth(&q->slots, depth);
 	spin_unlock(&q->lock);
 	return err;
@@ -90,7 +90,7 @@ static int exs_attr_read(struct exs_queue *q, u32 attr, s64 *value)
 		*value = q->slots.depth;
 		break;
 	case EXS_ATTR_EVENTS:
-		*value = exs_queue_unread(q);
+		*value = exs_queue_catch_up(q);
 		break;
 	case EXS_ATTR_ID:
 		*value = q->id;

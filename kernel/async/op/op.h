@@ -344,7 +344,8 @@ void exs_timeouts_close(struct exs_queue *q);
 
 /*
  * The program consumed entries up to q->slots.head. The slots of timeouts among them belong to
- * their operations again. q->lock held.
+ * their operations again. If there are many it is done for the first ones, up to which
+ * q->slots.head goes back, and q->behind set. q->lock held.
  */
 void exs_timeouts_consumed(struct exs_queue *q);
 

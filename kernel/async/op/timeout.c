@@ -57,6 +57,8 @@ struct exs_op_timer {
 #define EXS_TIMEOUT_MIN		max(HZ / 100, 1)
 /* The longest time between two looks. */
 #define EXS_TIMEOUT_LOOK	HZ
+/* Consumed events at a time: under queue->lock. */
+#define EXS_TIMEOUT_STEP	64
 
 static struct workqueue_struct *exs_timeout_wq;
 
@@ -111,7 +113,6 @@ static void exs_timeout_cancel(struct exs_op_timer *t)
 	struct exs_queue *q = op->queue;
 	LIST_HEAD(list);
 
-	exs_queue_get(q);
 	spin_lock(&q->lock);
 	if (!t->over && !(atomic_read(&op->state) & EXS_OP_CANCEL)) {
 		WRITE_ONCE(t->expired, true);
@@ -121,7 +122,6 @@ static void exs_timeout_cancel(struct exs_op_timer *t)
 	spin_unlock(&q->lock);
 	exs_ops_cancel(&list);
 	exs_op_put(op);
-	exs_queue_put(q);
 }
 
 long exs_timeout_result(const struct exs_op *op, long res)
@@ -146,22 +146,21 @@ static void exs_timeout_work(struct work_struct *work)
 		exs_timeout_cancel(t);
 		return;
 	}
-	exs_queue_get(q);
 	spin_lock(&q->lock);
 	told = exs_timeout_tell(t);
 	spin_unlock(&q->lock);
-	exs_op_put(op);
 	if (told)
 		exs_queue_notify(q);
-	exs_queue_put(q);
+	exs_op_put(op);
 }
 
 /* Return: whether to look again, with the queue's reference. */
 static bool exs_timeout_look_again(struct exs_queue *q)
+	__must_hold(&q->lock)
 {
 	u64 head = q->slots.head;
 
-	exs_queue_unread(q);
+	exs_queue_catch_up(q);
 	if (q->dead || list_empty(&q->timeouts))
 		return false;
 	if (q->slots.head == head)
@@ -263,12 +262,19 @@ void exs_timeout_end(struct exs_op *op)
 
 void exs_timeouts_consumed(struct exs_queue *q)
 {
+	unsigned int left = EXS_TIMEOUT_STEP;
 	struct exs_op_timer *t, *next;
 
 	lockdep_assert_held(&q->lock);
+	q->behind = false;
 	list_for_each_entry_safe(t, next, &q->timeouts, node) {
 		if (t->pos >= q->slots.head)
 			break;
+		if (!left--) {
+			exs_slots_unconsume(&q->slots, t->pos);
+			q->behind = true;
+			break;
+		}
 		t->unread = false;
 		list_del(&t->node);
 		q->slots.reserved++;

@@ -169,6 +169,19 @@ void exs_queue_consumed(struct exs_queue *q)
 	exs_timeouts_consumed(q);
 }
 
+u32 exs_queue_catch_up(struct exs_queue *q)
+	__must_hold(&q->lock)
+{
+	u32 unread = exs_queue_unread(q);
+
+	while (q->behind) {
+		q->behind = false;
+		cond_resched_lock(&q->lock);
+		unread = exs_queue_unread(q);
+	}
+	return unread;
+}
+
 /* All or none. */
 static bool exs_queue_take_slots(struct exs_queue *q, const struct exs_op *op)
 {
@@ -239,8 +252,7 @@ int exs_queue_reserve(struct exs_queue *q, struct exs_op *op)
 	int err;
 
 	spin_lock(&q->lock);
-	exs_queue_unread(q);
-	op->submitted = exs_mm_now(op->link);
+	exs_queue_catch_up(q);
 	err = exs_queue_admit(q, op);
 	if (!err)
 		exs_queue_enter(q, op);
@@ -414,7 +426,7 @@ static void exs_queue_show_fdinfo(struct seq_file *m, struct file *file)
 	u64 submitted, posted, timed_out;
 
 	spin_lock(&q->lock);
-	exs_queue_unread(q);
+	exs_queue_catch_up(q);
 	slots = q->slots;
 	submitted = q->submitted;
 	posted = q->posted;

@@ -49,6 +49,7 @@ struct sock;
  * @lock: guards all below except where noted
  * @slots: the account of the ring
  * @dead: the file is gone
+ * @behind: the program consumed entries beyond slots.head: exs_queue_catch_up()
  * @submitted: operations accepted, ever
  * @posted: operations whose entry was written, ever
  * @timed_out: entries that say that an operation takes long, ever
@@ -92,6 +93,7 @@ struct exs_queue {
 	spinlock_t lock;	/* see above */
 	struct exs_slots slots;
 	bool dead;
+	bool behind;
 	u64 submitted;
 	u64 posted;
 	u64 timed_out;
@@ -173,7 +175,7 @@ static inline void exs_queue_put(struct exs_queue *q)
 /* The program consumed entries up to q->slots.head. q->lock held. */
 void exs_queue_consumed(struct exs_queue *q);
 
-/* Events that it has not consumed. q->lock held. */
+/* Events that it has not consumed, or more: see exs_queue_catch_up(). q->lock held. */
 static inline u32 exs_queue_unread(struct exs_queue *q)
 {
 	lockdep_assert_held(&q->lock);
@@ -183,6 +185,9 @@ static inline u32 exs_queue_unread(struct exs_queue *q)
 		exs_queue_consumed(q);
 	return exs_slots_unread(&q->slots);
 }
+
+/* No more than these. q->lock held, and perhaps released meanwhile; may reschedule. */
+u32 exs_queue_catch_up(struct exs_queue *q) __must_hold(&q->lock);
 
 /* Reserve a slot, or two if it has a timer, and put @op among the queue's.
  * Return: 0; -EAGAIN; -ENOBUFS: the user who made the queue has too many.
@@ -286,8 +291,9 @@ int exs_queue_wait(struct exs_queue *q, void __user *arg);
 /* Wake a sleeper that there are enough events for, or all sleepers. q->lock held. */
 void exs_queue_wake(struct exs_queue *q, bool all);
 
-/* Whether there are enough events, or a descriptor was closed. q->lock held. */
-bool exs_queue_wait_over(struct exs_queue *q, const struct exs_ioc_wait *w);
+/* Whether there are enough events, or a descriptor was closed. As exs_queue_catch_up(). */
+bool exs_queue_wait_over(struct exs_queue *q, const struct exs_ioc_wait *w)
+	__must_hold(&q->lock);
 
 /* There is an event more. q->lock held. */
 void exs_queue_notify_locked(struct exs_queue *q);

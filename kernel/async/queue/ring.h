@@ -83,6 +83,12 @@ static inline bool exs_slots_consume(struct exs_slots *s, u64 head)
 	return true;
 }
 
+/* It is not believed yet from @head on, which is not beyond what it said. */
+static inline void exs_slots_unconsume(struct exs_slots *s, u64 head)
+{
+	s->head = head;
+}
+
 static inline bool exs_slots_reserve(struct exs_slots *s)
 {
 	if (exs_slots_unread(s) + s->reserved >= s->depth)

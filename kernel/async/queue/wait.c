@@ -96,9 +96,10 @@ static bool exs_sleep(struct exs_queue *q, struct exs_sleeper *s, ktime_t *expir
 }
 
 bool exs_queue_wait_over(struct exs_queue *q, const struct exs_ioc_wait *w)
+	__must_hold(&q->lock)
 {
 	lockdep_assert_held(&q->lock);
-	return exs_queue_unread(q) >= w->count || exs_queue_ring(q)->epoch != w->epoch;
+	return exs_queue_catch_up(q) >= w->count || exs_queue_ring(q)->epoch != w->epoch;
 }
 
 /* Return: 0, -ETIME, -ERESTARTSYS. */
@@ -205,7 +206,7 @@ __poll_t exs_queue_poll(struct file *file, poll_table *pt)
 
 	poll_wait(file, &q->poll, pt);
 	spin_lock(&q->lock);
-	unread = exs_queue_unread(q);
+	unread = exs_queue_catch_up(q);
 	spin_unlock(&q->lock);
 	return unread ? EPOLLIN | EPOLLRDNORM : 0;
 }

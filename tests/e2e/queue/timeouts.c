@@ -6,6 +6,7 @@
  */
 #include "lib/async.h"
 
+#include <poll.h>
 #include <pthread.h>
 #include <string.h>
 #include <sys/ioctl.h>
@@ -232,6 +233,51 @@ static void slots(void)
 	pair_close(&p);
 }
 
+enum { CONSUMED = 200, WAYS = 4 };
+
+/* One of the calls that depend on how many events are unread. */
+static void none_unread(exs_qhandle_t q, struct pair *p, int way)
+{
+	struct exs_ioc_wait w = { .size = sizeof(w), .count = 1 };
+	struct pollfd pfd = { .fd = q, .events = POLLIN };
+
+	if (way == 0)
+		must_be(queue_attr(q, EXS_ATTR_EVENTS), 0);
+	if (way == 1)
+		must_fail(ioctl(q, EXS_IOC_WAIT, &w), ETIME);
+	if (way == 2)
+		must_be(poll(&pfd, 1, 0), 0);
+	recv_one(p, q, CONSUMED);
+	no_room(p, q);
+}
+
+/* More are consumed at a time than the kernel looks at under the queue's lock. */
+static void many_consumed(void)
+{
+	struct pair p;
+	struct ring r;
+	exs_qhandle_t q;
+	int way, i;
+
+	pair_open(&p);
+	for (way = 0; way < WAYS; way++) {
+		q = queue_new(2 * CONSUMED + 1);
+		set_long(p.s, SO_ASYNC_RECV_TIMEOUT, 5, EXS_TIMEOUT_ONCE);
+		for (i = 0; i < CONSUMED; i++)
+			recv_one(&p, q, i);
+		wait_until(queue_attr(q, EXS_ATTR_EVENTS) == CONSUMED);
+		set_long(p.s, SO_ASYNC_RECV_TIMEOUT, 0, 0);
+		ring_map(q, &r);
+		r.head->head = CONSUMED;
+		none_unread(q, &p, way);
+		must_be(cancel_all(q), CONSUMED + 1);
+		for (i = 0; i <= CONSUMED; i++)
+			must_be(event_next(q).exs_evt_errno, ECANCELED);
+		no_event(q);
+		must(exs_qdelete(q));
+	}
+}
+
 static void sending(void)
 {
 	static char from[1 * MIB];
@@ -332,6 +378,7 @@ static const struct e2e_case cases[] = {
 	{ "repeated", repeated, .on = ON_BOTH, .needs = NEEDS_ONE },
 	{ "unread", unread, .on = ON_STREAM, .needs = NEEDS_ONE },
 	{ "many_unread", many_unread, .on = ON_STREAM, .needs = NEEDS_ONE },
+	{ "many_consumed", many_consumed, .on = ON_STREAM, .needs = NEEDS_ONE },
 	{ "slots", slots, .on = ON_STREAM, .needs = NEEDS_ONE },
 	{ "sending", sending, .on = ON_STREAM, .needs = NEEDS_ONE },
 	{ "races", races, .on = ON_BOTH, .needs = NEEDS_ONE },
