@@ -429,12 +429,12 @@ struct exs_ioc_wait {
  *
  * After accept4(2) has failed: UNDO gives up the claim, the token stays; DROP closes the
  * connection, the token is used up; BACK gives up the claim and posts the entry again,
- * after the others, for any thread.
+ * after the others, for any thread (EAGAIN: the queue has no room; the token stays).
  *
  * PLAIN: the listener is an ordinary socket, and every accept competes for its
  * connections. accept4(2) returns any of them; DROP says that it has done so, or will not
  * be called. If no connection is left, AGAIN turns the token into an operation of the
- * caller (ENOBUFS: the user has too many; the token stays).
+ * caller (ENOMEM: the token stays). Other listeners do not have AGAIN (EINVAL).
  *
  * For AGAIN and BACK the entry must have been consumed (else EBUSY).
  */

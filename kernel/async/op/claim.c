@@ -431,8 +431,7 @@ static int exs_offer_again(struct exs_queue *q, struct exs_op *op)
 	err = exs_token_readmit(q, op, link);
 	if (!err) {
 		exs_count(q->xn, accepts_again, 1);
-		exs_lane_return(op);
-		exs_op_again(op, sock_from_file(file));
+		exs_lane_return_again(op, sock_from_file(file));
 	}
 	fput(file);
 	return err;

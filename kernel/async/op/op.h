@@ -194,7 +194,8 @@ struct exs_op_poll {
  * @waits: it was tried, and waits for a file, not for the socket; of the thread that
  *	tries it
  * @whole: a send succeeds only if all bytes and the end were sent
- * @offered: accept: it is a token, and @lane has counted it; the lane's lock
+ * @offered: accept: it is a token, and @lane has counted it; of the thread that makes or
+ *	ends the token
  */
 struct exs_op_foreign {
 	struct exs_lane *lane;

@@ -103,6 +103,9 @@ void exs_lane_news(struct exs_op *op);
 /* It took a connection, or will not: there may be one for the next accept. */
 void exs_lane_return(struct exs_op *op);
 
+/* The same; then it is no token any more, and begins again: exs_op_again(). */
+void exs_lane_return_again(struct exs_op *op, struct socket *sock);
+
 /* End it without an event, if it has not ended. Return: whether it had not. */
 bool exs_lane_withdraw(struct exs_op *op);
 

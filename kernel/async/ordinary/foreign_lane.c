@@ -607,18 +607,32 @@ long exs_lane_offer(struct exs_op *op, unsigned int waiting)
 	return op->foreign.offered ? 0 : -EAGAIN;
 }
 
-void exs_lane_return(struct exs_op *op)
+static void exs_lane_returned(struct exs_lane *lane)
 {
-	struct exs_lane_bucket *b = exs_lane_bucket(op->sk);
-	struct exs_lane *lane = op->foreign.lane;
+	struct exs_lane_bucket *b = exs_lane_bucket_of(lane);
 
 	spin_lock(&b->lock);
 	WRITE_ONCE(lane->offered, lane->offered - 1);
-	op->foreign.offered = false;
 	lane->news = true;
 	if (lane->idle)
 		mod_delayed_work(exs_lane_wq, &lane->work, 0);
 	spin_unlock(&b->lock);
+}
+
+void exs_lane_return(struct exs_op *op)
+{
+	op->foreign.offered = false;
+	exs_lane_returned(op->foreign.lane);
+}
+
+/* The lane stays until then: another one would be charged, too. */
+void exs_lane_return_again(struct exs_op *op, struct socket *sock)
+{
+	struct exs_lane *lane = op->foreign.lane;
+
+	op->foreign.offered = false;
+	exs_op_again(op, sock);
+	exs_lane_returned(lane);
 }
 
 void exs_lane_news(struct exs_op *op)
