@@ -30,6 +30,7 @@ struct exs_xfer;
  *	or an errno. Of the ITER_BVEC only the count is valid. NULL: the memory is the
  *	message's ITER_BVEC, whose array and pages stay until @done
  * @room: memory for one transfer, which stays until @done returns; NULL: it is allocated
+ * @more: the caller has the connection run afterwards, for this and others together
  * @xfers: its transfers on the connection; conn->lock
  * @msg_flags: MSG_TRUNC, MSG_EOR: the result's, for @done
  * @taken: the socket has it, and returned 0. Otherwise the result is what it returned. For
@@ -40,6 +41,7 @@ struct exs_call {
 	void (*done)(struct exs_call *call, long res);
 	int (*feed)(struct exs_call *call, struct exs_conn *conn);
 	struct exs_xfer *room;
+	bool more;
 	struct list_head xfers;
 	u32 msg_flags;
 	bool taken;
@@ -57,6 +59,7 @@ static inline void exs_call_init(struct exs_call *call,
 	call->done = done;
 	call->feed = NULL;
 	call->room = NULL;
+	call->more = false;
 	call->taken = false;
 	INIT_LIST_HEAD(&call->xfers);
 }

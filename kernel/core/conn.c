@@ -782,7 +782,7 @@ int exs_conn_submit(struct exs_conn *conn, struct exs_xfer *x)
 		err = exs_conn_map_and_queue(conn, x);
 	else if (!err)
 		exs_conn_queue(conn, x);
-	if (!err)
+	if (!err && !(x->call && x->call->more))
 		exs_conn_run_locked(conn);
 	spin_unlock(&conn->lock);
 	return err;

@@ -379,7 +379,8 @@ struct exs_sqe_iovec {
  * @sqe_size: size of each of them
  * @flags: 0
  *
- * Returns the number of operations started, or the errno of the first one.
+ * Returns the number of operations started, or the errno of the first one. Short sends and
+ * receives in a row on one socket may begin together, with the last of them.
  */
 struct exs_ioc_submit {
 	__u32 size;

@@ -194,6 +194,7 @@ static void exs_data_msg(struct exs_op *op, struct msghdr *msg)
 
 	exs_call_init(call, exs_data_done);
 	call->room = &op->data.xfer;
+	call->more = op->more;
 	if (op->data.feed)
 		call->feed = exs_data_feed;
 	*msg = (struct msghdr) {

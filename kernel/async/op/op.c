@@ -434,13 +434,66 @@ void exs_op_again(struct exs_op *op, struct socket *sock)
 	exs_op_put(op);
 }
 
+/* Operations whose connection has yet to run, at most: the first does not wait for long. */
+#define EXS_BATCH_HELD	16
+
+/**
+ * struct exs_batch - a submission
+ * @queue: where
+ * @link: the caller's address space
+ * @sock: the last operation's socket, a reference, or NULL
+ * @fd: by which it was found
+ * @held: operations there that left the run of the connection to those behind them
+ */
+struct exs_batch {
+	struct exs_queue *queue;
+	struct exs_mm_link *link;
+	struct socket *sock;
+	int fd;
+	unsigned int held;
+};
+
+static void exs_batch_run(struct exs_batch *b)
+{
+	struct exs_conn *conn;
+
+	if (!b->held)
+		return;
+	b->held = 0;
+	/* An ordinary socket has none. */
+	conn = exs_sock_conn_of(READ_ONCE(b->sock->sk));
+	if (conn)
+		exs_conn_run(conn);
+}
+
+static void exs_batch_leave(struct exs_batch *b)
+{
+	exs_batch_run(b);
+	if (b->sock)
+		sockfd_put(b->sock);
+	b->sock = NULL;
+}
+
+/* Consecutive operations on one socket look it up once. */
+static int exs_batch_enter(struct exs_batch *b, int fd)
+{
+	int err = 0;
+
+	if (b->sock && b->fd == fd)
+		return 0;
+	exs_batch_leave(b);
+	b->fd = fd;
+	b->sock = sockfd_lookup(fd, &err);
+	return err;
+}
+
 /*
  * @sock may be NULL. One reference is ours, the other goes with the operation
  * once it started.
  */
 exs_hot
-static int exs_op_submit_to(struct exs_queue *q, struct exs_mm_link *link,
-			    const struct exs_sqe *sqe, struct socket *sock)
+static int exs_op_submit_to(const struct exs_batch *b, const struct exs_sqe *sqe,
+			    struct socket *sock, bool more)
 {
 	/* Once: it may become TCP's at any time. */
 	struct sock *sk = sock ? READ_ONCE(sock->sk) : NULL;
@@ -454,9 +507,10 @@ static int exs_op_submit_to(struct exs_queue *q, struct exs_mm_link *link,
 		return -EAFNOSUPPORT;
 	if (!def)
 		return -EOPNOTSUPP;
-	op = exs_op_alloc(q, link, def, sk, sqe);
+	op = exs_op_alloc(b->queue, b->link, def, sk, sqe);
 	if (!op)
 		return -ENOMEM;
+	op->more = more;
 	refcount_inc(&op->ref);
 	err = exs_op_start(op, sqe, sock);
 	if (err)
@@ -465,24 +519,48 @@ static int exs_op_submit_to(struct exs_queue *q, struct exs_mm_link *link,
 	return err;
 }
 
-static int exs_op_submit(struct exs_queue *q, struct exs_mm_link *link,
-			 const struct exs_sqe *sqe)
+static bool exs_sqe_is_short(const struct exs_sqe *sqe)
+{
+	return (sqe->opcode == EXS_OP_SEND || sqe->opcode == EXS_OP_RECV) &&
+	       sqe->len <= EXS_COPY_MAX;
+}
+
+/*
+ * Short sends and receives leave the run of their connection to the next one: they are
+ * transmitted together. The last of them runs it. Others may take long, and come after a run.
+ */
+static int exs_batch_submit_on(struct exs_batch *b, const struct exs_sqe *sqe, bool last)
+{
+	bool is_short = exs_sqe_is_short(sqe);
+	bool more = is_short && !last && b->held < EXS_BATCH_HELD - 1;
+	int err;
+
+	if (!is_short)
+		exs_batch_run(b);
+	err = exs_op_submit_to(b, sqe, b->sock, more);
+	if (err)
+		return err;
+	b->held = more ? b->held + 1 : 0;
+	/* The number may be another file's from now on, and a close ends without our reference. */
+	if (sqe->opcode == EXS_OP_CLOSE)
+		exs_batch_leave(b);
+	return 0;
+}
+
+static int exs_batch_submit(struct exs_batch *b, const struct exs_sqe *sqe, bool last)
 {
 	const struct exs_op_def *def = exs_op_find_def(sqe->opcode);
-	struct socket *sock;
 	int err;
 
 	err = def ? exs_sqe_check(def, sqe) : -EINVAL;
 	if (err)
 		return err;
-	if (def->no_socket)
-		return exs_op_submit_to(q, link, sqe, NULL);
-	sock = sockfd_lookup(sqe->fd, &err);
-	if (!sock)
-		return err;
-	err = exs_op_submit_to(q, link, sqe, sock);
-	sockfd_put(sock);
-	return err;
+	if (def->no_socket) {
+		exs_batch_leave(b);
+		return exs_op_submit_to(b, sqe, NULL, false);
+	}
+	err = exs_batch_enter(b, sqe->fd);
+	return err ?: exs_batch_submit_on(b, sqe, last);
 }
 
 /* Return: how many were started, or why the first was not. */
@@ -490,6 +568,7 @@ static int exs_ops_submit_all(struct exs_queue *q, struct exs_mm_link *link,
 			      const struct exs_ioc_submit *s)
 {
 	const char __user *from = u64_to_user_ptr(s->ops);
+	struct exs_batch b = { .queue = q, .link = link };
 	struct exs_sqe sqe;
 	u32 done = 0;
 	int err = 0;
@@ -498,11 +577,12 @@ static int exs_ops_submit_all(struct exs_queue *q, struct exs_mm_link *link,
 		if (fatal_signal_pending(current))
 			err = -EINTR;
 		err = err ?: copy_struct_from_user(&sqe, sizeof(sqe), from, s->sqe_size);
-		err = err ?: exs_op_submit(q, link, &sqe);
+		err = err ?: exs_batch_submit(&b, &sqe, done + 1 == s->count);
 		done += !err;
 		from += s->sqe_size;
 		cond_resched();
 	}
+	exs_batch_leave(&b);
 	return done ?: err;
 }
 

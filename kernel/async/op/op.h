@@ -12,7 +12,8 @@
  *   mm.h, mm.c		the end of the address space ends its operations
  *
  *   EXS_IOC_SUBMIT
- *     exs_op_submit()      op.c: check, reserve a slot           -> errno, EAGAIN
+ *     exs_batch_submit()   op.c: check, look the socket up       -> errno
+ *     exs_op_start()       op.c: reserve a slot                  -> errno, EAGAIN
  *       def->prep()        memory, token                         -> errno
  *       def->issue()       enter the socket layer                -> errno
  *            |                  |
@@ -218,11 +219,12 @@ struct exs_op_foreign {
  * @def: its row of the table
  * @queue: reference
  * @link: the address space that submitted it; stays as long as @queue
+ * @submitted: when, if that has several queues
  * @sk: reference; NULL: it has no socket
  * @node: queue->ops, later one of the lists of tokens; queue->lock
- * @submitted: when, if that has several queues
  * @sock_node: queue->sock_ops, while @inflight; queue->lock
  * @inflight: among queue->ops; queue->lock
+ * @more: another follows, which has the connection run: exs_call.more
  * @cancel_node: of the thread that set EXS_OP_CANCEL
  * @timer: its timeouts, or NULL; fixed before it has a slot
  * @opcode: enum exs_op_code
@@ -243,11 +245,12 @@ struct exs_op {
 	const struct exs_op_def *def;
 	struct exs_queue *queue;
 	struct exs_mm_link *link;
+	u64 submitted;
 	struct sock *sk;
 	struct list_head node;
 	struct list_head sock_node;
-	u64 submitted;
 	bool inflight;
+	bool more;
 	struct list_head cancel_node;
 	struct exs_op_timer *timer;
 	u32 opcode;

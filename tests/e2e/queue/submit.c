@@ -141,6 +141,46 @@ static void stops_at(exs_op_t bad, int err)
 	no_event(q);
 }
 
+/* Operations in a row on one socket start together: also if there is no last one, or one that is different. */
+static void together(void)
+{
+	enum { N = 100 };
+	exs_qhandle_t q = queue_new(2 * N);
+	exs_op_t ops[N], bad = a_receive(-1, 0);
+	struct pair p[2];
+	int i;
+
+	pair_open(&p[0]);
+	pair_open(&p[1]);
+	for (i = 0; i < N; i++)
+		ops[i] = an_op(EXS_EVT_SEND, p[0].c, "x", 1, i);
+	must_be(exs_submit(q, ops, N), N);
+	for (i = 0; i < N; i++) {
+		event_is(q, EXS_EVT_SEND, i, 0, 1);
+		must_be(recv(p[0].s, bytes, 1, 0), 1);
+	}
+	/* It stops. Nothing else is under way that would have the connection run. */
+	no_event(q);
+	ops[2] = bad;
+	must_be(exs_submit(q, ops, N), 2);
+	must_be(errno, EBADF);
+	must_be(recv(p[0].s, bytes, 1, 0), 1);
+	must_be(recv(p[0].s, bytes, 1, 0), 1);
+	/* Another socket; a close. */
+	ops[2] = an_op(EXS_EVT_SEND, p[1].c, "y", 1, 2);
+	ops[3] = a_close(p[0].c, 3);
+	ops[4] = an_op(EXS_EVT_SEND, p[0].c, "y", 1, 4);
+	must_be(exs_submit(q, ops, N), 4);
+	must_be(errno, EBADF);
+	must_be(recv(p[0].s, bytes, 1, 0), 1);
+	must_be(recv(p[0].s, bytes, 1, 0), 1);
+	must_be(recv(p[1].s, bytes, 1, 0), 1);
+	must_be(recv(p[0].s, bytes, 1, 0), 0);
+	for (i = 0; i < 2 + 4; i++)
+		must_be(event_next(q).exs_evt_errno, 0);
+	no_event(q);
+}
+
 static void partly(void)
 {
 	exs_mhandle_t m = region_new(bytes, 100, EXS_ACCESS_WRITE);
@@ -256,6 +296,7 @@ static void wrong(void)
 static const struct e2e_case cases[] = {
 	{ "mixed", mixed, .on = ON_BOTH },
 	{ "accept_and_close", accept_and_close, .on = ON_STREAM },
+	{ "together", together, .on = ON_BOTH | ON_TCP },
 	{ "partly", partly, .on = ON_STREAM },
 	{ "full", full, .on = ON_BOTH },
 	{ "long_array", long_array, .on = ON_BOTH },
