@@ -240,6 +240,7 @@ static void exs_queue_enter(struct exs_queue *q, struct exs_op *op)
 	list_move_tail(&op->node, &q->ops);
 	list_add_tail(&op->sock_node, exs_queue_ops_of(q, op->sk));
 	op->inflight = true;
+	op->submitted = exs_mm_now(op->link);
 	op->link->inflight++;
 	q->inflight++;
 	q->submitted++;
