@@ -363,7 +363,8 @@ static void send_by_two(void *arg)
 
 /*
  * A short message behind a long one, which waits for its receiver. They are in two queues, and the long one is in the
- * older, then in the newer. At the end of the process no short message goes out because the long one is cancelled first.
+ * older, then in the newer. At the end of the process no short message goes out because the long one is cancelled
+ * first.
  */
 static void order_of_the_dead(void)
 {
