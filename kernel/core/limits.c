@@ -208,13 +208,26 @@ struct exs_user *exs_user_get(struct exs_user *user)
 	return user;
 }
 
+/* Return: whether it was the last reference, and @user was removed from the table. */
+static bool exs_user_unref(struct exs_user *user)
+{
+	bool last;
+
+	if (refcount_dec_not_one(&user->refs))
+		return false;
+	spin_lock(&exs_users_lock);
+	last = refcount_dec_and_test(&user->refs);
+	if (last)
+		hash_del_rcu(&user->node);
+	spin_unlock(&exs_users_lock);
+	return last;
+}
+
 void exs_user_put(struct exs_user *user)
 {
 	struct exs_user *parent;
 
-	for (; user && refcount_dec_and_lock(&user->refs, &exs_users_lock); user = parent) {
-		hash_del_rcu(&user->node);
-		spin_unlock(&exs_users_lock);
+	for (; user && exs_user_unref(user); user = parent) {
 		parent = user->parent;
 		put_user_ns(user->key.ns);
 		kfree_rcu(user, rcu);

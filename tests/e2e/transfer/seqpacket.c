@@ -558,7 +558,7 @@ static void small_go_ahead(const struct pair *p, int sent, int ahead)
 		recv_all(p->s, i, 0, LEN);
 }
 
-/* Small ones go ahead of a program that does not read as far as large ones do: by the ring, when that is all they can. */
+/* Small ones go ahead of a program that does not read as far as large ones do: by the ring, if that is all there is. */
 static void small_ahead(void)
 {
 	struct pair p;
