@@ -65,6 +65,7 @@ static void exs_inet6_clone(struct sock *child, const struct sock *sk)
 {
 	*exs_inet6_pinfo(child) = *exs_inet6_pinfo(sk);
 	inet_sk(child)->pinet6 = exs_inet6_pinfo(child);
+	RCU_INIT_POINTER(exs_inet6_pinfo(child)->opt, NULL);
 }
 
 static int exs_inet6_setsockopt(struct sock *sk, int level, int name, sockptr_t val,
@@ -307,9 +308,13 @@ void exs_inet_clone(struct sock *child, const struct sock *sk)
 	exs_sk(child)->inet_destruct = exs_sk(sk)->inet_destruct;
 	if (sk->sk_family == exs_family)
 		return;
-	/* Like TCP. No option in exs_inet_options leaves a pointer there. */
+	/*
+	 * Like TCP. No option in exs_inet_options leaves a pointer there, but a security module's
+	 * label does (inet_opt, IPv6's opt): it belongs to the listener.
+	 */
 	memcpy((void *)inet_sk(child) + at, (void *)inet_sk(sk) + at,
 	       sizeof(struct inet_sock) - at);
+	RCU_INIT_POINTER(inet_sk(child)->inet_opt, NULL);
 	if (sk->sk_family == AF_INET6)
 		exs_inet6_clone(child, sk);
 }
