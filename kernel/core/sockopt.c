@@ -147,17 +147,19 @@ static int exs_setsockopt_now(struct socket *sock, int level, int name, sockptr_
 int exs_setsockopt(struct socket *sock, int level, int name, sockptr_t val,
 		   unsigned int len)
 {
-	bool ours;
+	struct exs_sock *xs;
 	int err;
 
 	if (level == SOL_SOCKET && exs_is_filter(name))
 		exs_filter_needs_tcp(sock);
-	ours = exs_of(sock);
+	xs = exs_of(sock);
 	err = exs_setsockopt_now(sock, level, name, val, len);
-	/* A worker handed the socket over, and may have copied the options before that. */
-	if (!err && ours && level != SOL_EXS && !exs_of(sock))
-		err = exs_setsockopt_now(sock, level, name, val, len);
-	return err;
+	if (err || !xs || level == SOL_EXS)
+		return err;
+	/* A worker copies the options and hands the socket over under its lock: wait for it. */
+	lock_sock(&xs->sk);
+	release_sock(&xs->sk);
+	return exs_of(sock) ? 0 : exs_setsockopt_now(sock, level, name, val, len);
 }
 
 /* As much of it as fits into the caller's buffer. */
