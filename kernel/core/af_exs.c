@@ -202,13 +202,13 @@ static void exs_unlisten(struct exs_sock *xs)
 }
 
 /* An EXS connection; or -EXS_ETCP: a TCP one waits, or did a moment ago. */
-static int exs_accept_exs(struct exs_sock *xs, struct socket *newsock, int flags)
+static int exs_accept_exs(struct exs_sock *xs, struct socket *newsock, long *timeo)
 {
 	struct sock *child;
 
 	child = exs_sock_take_parked(xs, task_pid(current));
 	if (!child)
-		child = exs_listen_accept(&xs->sk, flags & O_NONBLOCK);
+		child = exs_listen_accept(&xs->sk, timeo);
 	if (IS_ERR(child))
 		return PTR_ERR(child);
 	lock_sock_nested(child, SINGLE_DEPTH_NESTING);
@@ -223,6 +223,7 @@ static int exs_accept(struct socket *sock, struct socket *newsock,
 		      struct proto_accept_arg *arg)
 {
 	struct exs_sock *xs = exs_of(sock);
+	long timeo;
 	int err;
 
 	if (!xs) {
@@ -231,8 +232,10 @@ static int exs_accept(struct socket *sock, struct socket *newsock,
 			exs_tcp_adopt(newsock, exs_tcp_ops(sock));
 		return err;
 	}
+	/* For all rounds together. */
+	timeo = sock_rcvtimeo(&xs->sk, arg->flags & O_NONBLOCK);
 	do {
-		err = exs_accept_exs(xs, newsock, arg->flags);
+		err = exs_accept_exs(xs, newsock, &timeo);
 		if (err == -EXS_ETCP)
 			err = exs_tcp_accept(xs, newsock, arg);
 	} while (err == -EXS_ETCP);

@@ -218,8 +218,11 @@ void exs_listen_stop(struct exs_sock *xs, struct exs_bound *bound);
 __poll_t exs_listen_poll(struct exs_listen *listen);
 /* The number of connections that wait to be accepted. */
 int exs_listen_ready(struct exs_listen *listen);
-/* A connected child, a reference; or ERR_PTR. Sleeps, no lock held. */
-struct sock *exs_listen_accept(struct sock *sk, bool nonblock);
+/*
+ * A connected child, a reference; or ERR_PTR. Waits at most *timeo, which becomes what is left of
+ * it. No lock held.
+ */
+struct sock *exs_listen_accept(struct sock *sk, long *timeo);
 int exs_listen_add_waiter(struct exs_listen *listen, struct exs_waiter *w);
 bool exs_listen_remove_waiter(struct exs_listen *listen, struct exs_waiter *w);
 

@@ -499,11 +499,26 @@ static struct exs_waiting *exs_listen_try(struct exs_listen *listen)
 	return w;
 }
 
-/* As exs_listen_try(), but waits. Each connection wakes one accept(2). */
-static struct exs_waiting *exs_listen_wait(struct exs_listen *listen, long timeo)
+/*
+ * A thread that a kick has woken wakes the next, if more connections are ready: the kick may have
+ * been for several, or have come after this thread had taken one.
+ */
+static void exs_listen_leave(struct exs_listen *listen, wait_queue_entry_t *wait, bool woken)
+{
+	spin_lock(&listen->lock);
+	woken |= list_empty_careful(&wait->entry);
+	finish_wait(sk_sleep(listen->sk), wait);
+	if (woken)
+		exs_listen_kick(listen);
+	spin_unlock(&listen->lock);
+}
+
+/* As exs_listen_try(), but waits. Each kick wakes one accept(2). */
+static struct exs_waiting *exs_listen_wait(struct exs_listen *listen, long *timeo)
 {
 	wait_queue_head_t *head = sk_sleep(listen->sk);
 	struct exs_waiting *w;
+	bool woken = false;
 	DEFINE_WAIT(wait);
 
 	for (;;) {
@@ -512,18 +527,19 @@ static struct exs_waiting *exs_listen_wait(struct exs_listen *listen, long timeo
 		if (w)
 			break;
 		w = ERR_PTR(-EAGAIN);
-		if (!timeo)
+		if (!*timeo)
 			break;
-		w = ERR_PTR(sock_intr_errno(timeo));
+		w = ERR_PTR(sock_intr_errno(*timeo));
 		if (signal_pending(current))
 			break;
-		timeo = schedule_timeout(timeo);
+		*timeo = schedule_timeout(*timeo);
+		woken = true;
 	}
-	finish_wait(head, &wait);
+	exs_listen_leave(listen, &wait, woken);
 	return w;
 }
 
-struct sock *exs_listen_accept(struct sock *sk, bool nonblock)
+struct sock *exs_listen_accept(struct sock *sk, long *timeo)
 {
 	struct exs_listen *listen = exs_sock_listen(exs_sk(sk));
 	struct exs_waiting *w;
@@ -531,7 +547,7 @@ struct sock *exs_listen_accept(struct sock *sk, bool nonblock)
 
 	if (!listen)
 		return ERR_PTR(-EINVAL);
-	w = exs_listen_wait(listen, sock_rcvtimeo(sk, nonblock));
+	w = exs_listen_wait(listen, timeo);
 	if (IS_ERR(w))
 		return ERR_CAST(w);
 	child = exs_child_alloc(sk, w);

@@ -3,6 +3,8 @@
 #include "lib/async.h"
 
 #include <fcntl.h>
+#include <pthread.h>
+#include <sched.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -112,6 +114,74 @@ static void accept_and_close(void)
 			event_check(&ev, EXS_EVT_CLOSE, ev.exs_evt_ahandle, 0, 0);
 	}
 	no_event(q);
+}
+
+enum { TAKERS = 3 };
+
+static struct { int fd, start[2]; volatile int running; volatile bool stop; } takers;
+
+/* This thread on that processor, before all threads of lower priority, and before workers. */
+static void run_first(int processor, int priority)
+{
+	struct sched_param p = { .sched_priority = priority };
+	cpu_set_t set;
+
+	CPU_ZERO(&set);
+	CPU_SET(processor, &set);
+	must(sched_setaffinity(0, sizeof(set), &set));
+	must(sched_setscheduler(0, SCHED_FIFO, &p));
+}
+
+static void *take_up(void *processor)
+{
+	run_first((intptr_t)processor, 1);
+	__atomic_fetch_add(&takers.running, 1, __ATOMIC_SEQ_CST);
+	while (!takers.stop)
+		;
+	return NULL;
+}
+
+static void *take_one(void *arg)
+{
+	char byte;
+
+	run_first(0, 2);
+	must_be(read(takers.start[0], &byte, 1), 1);
+	close(must(accept(takers.fd, NULL, NULL)));
+	return arg;
+}
+
+/*
+ * Threads in accept(2) sleep while connections are an operation's, until a worker has served it. Then each has to wake
+ * for one of the rest. The worker runs late, because there is no processor for it.
+ */
+static void accept_and_threads(void)
+{
+	int processors = sysconf(_SC_NPROCESSORS_ONLN), i;
+	exs_qhandle_t q = queue_new(1);
+	pthread_t threads[TAKERS], others[processors];
+
+	takers.fd = listener(TAKERS + 1);
+	must(pipe(takers.start));
+	for (i = 0; i < TAKERS + 1; i++)
+		client_of(takers.fd);
+	run_first(0, 1);
+	for (i = 0; i < TAKERS; i++)
+		must_be(pthread_create(&threads[i], NULL, take_one, NULL), 0);
+	for (i = 1; i < processors; i++)
+		must_be(pthread_create(&others[i], NULL, take_up, (void *)(intptr_t)i), 0);
+	while (takers.running < processors - 1)
+		sched_yield();
+	must(exs_accept(takers.fd, NULL, 0, q, 1));
+	/* Each runs at once, until it sleeps. */
+	for (i = 0; i < TAKERS; i++)
+		must_be(write(takers.start[1], "", 1), 1);
+	takers.stop = true;
+	for (i = 0; i < TAKERS; i++)
+		must_be(pthread_join(threads[i], NULL), 0);
+	for (i = 1; i < processors; i++)
+		must_be(pthread_join(others[i], NULL), 0);
+	event_is(q, EXS_EVT_ACCEPT, 1, 0, 0);
 }
 
 /* It stops in the middle: what is before has its events, what is behind has none. */
@@ -296,6 +366,7 @@ static const struct e2e_case cases[] = {
 	{ "mixed", mixed, .on = ON_BOTH },
 	{ "accept_and_close", accept_and_close, .on = ON_STREAM },
 	{ "together", together, .on = ON_BOTH | ON_TCP },
+	{ "accept_and_threads", accept_and_threads, .on = ON_STREAM },
 	{ "partly", partly, .on = ON_STREAM },
 	{ "full", full, .on = ON_BOTH },
 	{ "long_array", long_array, .on = ON_BOTH },
