@@ -478,6 +478,18 @@ static void exs_release_closers(struct exs_sock *xs, struct exs_conn *conn)
 		exs_closers_tell(&xs->closers, 0);
 }
 
+/* An asynchronous close does not wait for TCP, either. A time of 0 is for a reset. */
+static void exs_release_tcp(struct exs_sock *xs, struct socket *sock)
+{
+	struct sock *sk = sock->sk;
+
+	lock_sock(sk);
+	if (!list_empty_careful(&xs->closers) && sk->sk_lingertime)
+		sock_reset_flag(sk, SOCK_LINGER);
+	release_sock(sk);
+	xs->tcp_ops->release(sock);
+}
+
 static int exs_release(struct socket *sock)
 {
 	struct exs_conn *conn;
@@ -506,7 +518,7 @@ static int exs_release(struct socket *sock)
 	release_sock(sk);
 	mutex_unlock(&xs->op_lock);
 	if (handed)
-		xs->tcp_ops->release(sock);
+		exs_release_tcp(xs, sock);
 	exs_attempt_leave(xs);
 	exs_connect_refuse(xs, -ECANCELED);
 	exs_sock_drop_parked(xs);
@@ -871,6 +883,22 @@ static int exs_set_peek_off(struct sock *sk, int val)
 	return inet_stream_ops.set_peek_off ? inet_stream_ops.set_peek_off(sk, val) : -EOPNOTSUPP;
 }
 
+/* BPF's sockmap reads a TCP socket by these. */
+static int exs_read_sock(struct sock *sk, read_descriptor_t *desc, sk_read_actor_t actor)
+{
+	return exs_sk_is_exs(sk) ? -EOPNOTSUPP : inet_stream_ops.read_sock(sk, desc, actor);
+}
+
+static int exs_read_skb(struct sock *sk, skb_read_actor_t actor)
+{
+	return exs_sk_is_exs(sk) ? -EOPNOTSUPP : inet_stream_ops.read_skb(sk, actor);
+}
+
+static int exs_peek_len(struct socket *sock)
+{
+	return exs_of(sock) ? 0 : inet_stream_ops.peek_len(sock);
+}
+
 static int exs_gettstamp(struct socket *sock, void __user *stamp, bool timeval, bool time32)
 {
 	/* As with TCP: no packet with a timestamp was received. */
@@ -911,6 +939,9 @@ const struct proto_ops exs_ops = {
 #endif
 	.set_rcvlowat	= exs_set_rcvlowat,
 	.set_peek_off	= exs_set_peek_off,
+	.read_sock	= exs_read_sock,
+	.read_skb	= exs_read_skb,
+	.peek_len	= exs_peek_len,
 	.gettstamp	= exs_gettstamp,
 };
 

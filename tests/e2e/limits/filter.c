@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
-/* BPF programs of cgroups decide of bind() and connect(), and change addresses. TCP is the reference. */
+/*
+ * BPF programs of cgroups decide of bind() and connect(), and change addresses; those of a sockmap read data. TCP is
+ * the reference.
+ */
 #include "lib/async.h"
 
 #include <fcntl.h>
@@ -75,20 +78,25 @@ static bool takes_socket(int type)
 	       type == BPF_CGROUP_INET4_POST_BIND || type == BPF_CGROUP_INET6_POST_BIND;
 }
 
-static void attach(const struct bpf_insn *program, int n, int type)
+static void attach_to(int target, int kind, const struct bpf_insn *program, int n, int type)
 {
 	static char log[4096];
 	union bpf_attr load = {
-		.prog_type = takes_socket(type) ? BPF_PROG_TYPE_CGROUP_SOCK : BPF_PROG_TYPE_CGROUP_SOCK_ADDR,
-		.expected_attach_type = type,
+		.prog_type = kind, .expected_attach_type = type,
 		.insns = (uintptr_t)program, .insn_cnt = n, .license = (uintptr_t)"GPL",
 		.log_buf = (uintptr_t)log, .log_size = sizeof(log), .log_level = 1,
 	};
 	int fd = bpf(BPF_PROG_LOAD, &load);
-	union bpf_attr attr = { .attach_bpf_fd = fd, .attach_type = type, .target_fd = own_group() };
+	union bpf_attr attr = { .attach_bpf_fd = fd, .attach_type = type, .target_fd = target };
 
 	check(fd >= 0, "no such program: %s: %s", errno_name(errno), log);
 	must(bpf(BPF_PROG_ATTACH, &attr));
+}
+
+static void attach(const struct bpf_insn *program, int n, int type)
+{
+	attach_to(own_group(), takes_socket(type) ? BPF_PROG_TYPE_CGROUP_SOCK : BPF_PROG_TYPE_CGROUP_SOCK_ADDR,
+		  program, n, type);
 }
 
 static int side(int in4, int in6)
@@ -472,6 +480,58 @@ static void bound_before(void)
 	leave_group();
 }
 
+static int new_sockmap(void)
+{
+	union bpf_attr attr = {
+		.map_type = BPF_MAP_TYPE_SOCKMAP, .key_size = sizeof(int), .value_size = sizeof(int), .max_entries = 1,
+	};
+
+	return must(bpf(BPF_MAP_CREATE, &attr));
+}
+
+static void add_to_sockmap(int map, int fd)
+{
+	int key = 0;
+	union bpf_attr attr = { .map_fd = map, .key = (uintptr_t)&key, .value = (uintptr_t)&fd };
+
+	must(bpf(BPF_MAP_UPDATE_ELEM, &attr));
+}
+
+/* Programs read what arrives before the socket gets it: whole packets, or messages of a parser. */
+static void reads_for_program(bool parser)
+{
+	const struct bpf_insn whole[] = {
+		{ .code = BPF_LDX | BPF_MEM | BPF_W, .dst_reg = BPF_REG_0, .src_reg = BPF_REG_1,
+		  .off = offsetof(struct __sk_buff, len) },
+		RETURN,
+	};
+	const struct bpf_insn pass[] = { SET(BPF_REG_0, SK_PASS), RETURN };
+	int map = new_sockmap(), l = tcp_listener(address_of(SERVER, 0)), c = new_socket(), s;
+	union address to = name_of(l);
+
+	must(connect(c, &to.sa, address_len(&to)));
+	s = must(accept(l, NULL, NULL));
+	if (parser)
+		attach_to(map, BPF_PROG_TYPE_SK_SKB, whole, ARRAY_SIZE(whole), BPF_SK_SKB_STREAM_PARSER);
+	attach_to(map, BPF_PROG_TYPE_SK_SKB, pass, ARRAY_SIZE(pass), BPF_SK_SKB_STREAM_VERDICT);
+	add_to_sockmap(map, c);
+	send_all(s, 1, 0, 1000);
+	recv_all(c, 1, 0, 1000);
+	send_all(c, 2, 0, 1000);
+	recv_all(s, 2, 0, 1000);
+	close(c);
+	close(s);
+	close(map);
+}
+
+/* Of a socket that is TCP's by now, too. */
+static void sockmap(void)
+{
+	e2e.fallback = 1;
+	reads_for_program(false);
+	reads_for_program(true);
+}
+
 static const struct e2e_case cases[] = {
 	{ "connect_forbidden", connect_forbidden, .on = ON_ALL6 | ON_TCP | ON_FACES, .needs = NEEDS_ONE },
 	{ "connect_redirected", connect_redirected, .on = ON_ALL6 | ON_TCP | ON_FACES, .needs = NEEDS_ONE },
@@ -484,6 +544,7 @@ static const struct e2e_case cases[] = {
 	{ "names_changed", names_changed, .on = ON_STREAM | ON_TCP | ON_FACES, .needs = NEEDS_ONE },
 	{ "of_the_socket", of_the_socket, .on = ON_STREAM | ON_TCP | ON_INET, .needs = NEEDS_ONE },
 	{ "of_the_listener", of_the_listener, .on = ON_STREAM | ON_TCP | ON_INET, .needs = NEEDS_ONE },
+	{ "sockmap", sockmap, .on = ON_TCP | ON_INET, .needs = NEEDS_ONE },
 	{ "of_the_one_beside", of_the_one_beside, .on = ON_INET, .needs = NEEDS_ONE },
 	{ "made_and_released", made_and_released, .on = ON_STREAM | ON_TCP | ON_FACES, .needs = NEEDS_ONE },
 	{ "bound_before", bound_before, .on = ON_TCP | ON_FACES, .needs = NEEDS_ONE },

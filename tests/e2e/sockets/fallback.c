@@ -1127,6 +1127,47 @@ static void closed_meanwhile(void)
 	raw_close(&request);
 }
 
+static void fill(int fd)
+{
+	static char data[1 << 16];
+
+	set_nonblock(fd, true);
+	while (send(fd, data, sizeof(data), 0) > 0)
+		;
+	must_be(errno, EAGAIN);
+}
+
+/* An asynchronous close that began before: the last close(2) does not wait, whatever SO_LINGER says. */
+static void closed_before(void)
+{
+	struct linger hour = { 1, 3600 };
+	struct reject no = good_reject(R_DISABLED);
+	exs_qhandle_t q = queue_new(1);
+	struct raw request;
+	int s, c = falling(), last = must(dup(c));
+	exs_event_t ev;
+	char data[4096];
+	ssize_t n;
+
+	peer_open();
+	peer_called(c, &request);
+	must(exs_close(c, 0, q, 1));
+	raw_reject(&request, &no, sizeof(no));
+	s = must(accept(peer_tcp, NULL, NULL));
+	wait_io(last, POLLOUT);
+	must(setsockopt(last, SOL_SOCKET, SO_LINGER, &hour, sizeof(hour)));
+	fill(last);
+	no_event(q);
+	must(close(last));
+	ev = event_next(q);
+	event_check(&ev, EXS_EVT_CLOSE, 1, 0, 0);
+	/* It has not thrown the data away, either. */
+	do
+		n = must(recv(s, data, sizeof(data), 0));
+	while (n);
+	raw_close(&request);
+}
+
 struct setter { int fd; volatile pid_t tid; };
 
 static void *keep_alive(void *arg)
@@ -1584,6 +1625,7 @@ static const struct e2e_case cases[] = {
 	{ "timeouts_stay", timeouts_stay, .on = ON_FACES },
 	{ "port_later", port_later, .on = ON_FACES, .needs = NEEDS_RXE },
 	{ "set_meanwhile", set_meanwhile, .on = ON_FACES, .needs = NEEDS_ONE | NEEDS_RXE },
+	{ "closed_before", closed_before, .on = ON_FACES, .needs = NEEDS_ONE | NEEDS_RXE },
 	{ "closed_meanwhile", closed_meanwhile, .on = ON_FACES, .needs = NEEDS_ONE | NEEDS_RXE },
 	{ "iwarp", iwarp, .on = ON_FACES, .needs = NEEDS_SIW },
 	{ "asked_for", asked_for, .on = ON_FACES | ON_STREAM },
