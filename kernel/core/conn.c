@@ -687,7 +687,7 @@ int exs_conn_send_error(struct exs_conn *conn)
 
 /* Whether @x may start. A send at a gate's place was admitted with the gate. A receive may
  * always start (it ends with the available bytes, EOF, or the error), but not overtake a
- * kept message.
+ * kept message. A fetch must find what it was made for.
  */
 static inline int exs_conn_admit(struct exs_conn *conn, const struct exs_xfer *x)
 {
@@ -701,6 +701,8 @@ static inline int exs_conn_admit(struct exs_conn *conn, const struct exs_xfer *x
 	/* exs_message_hold() queues it after a message that is being fetched. */
 	if (conn->fetching && x->call)
 		return 0;
+	if (x->rcv.flags & EXS_RCV_FETCH && !exs_engine_fetches(&conn->engine, x->rcv.len))
+		return -EAGAIN;
 	return exs_message_kept(conn) ? -EAGAIN : 0;
 }
 

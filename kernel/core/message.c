@@ -311,6 +311,7 @@ static void exs_pull_done(struct exs_xfer *x, long res)
 		kept->trunc = x->rcv.flags & EXS_RCV_TRUNCATED;
 	} else {
 		list_del(&kept->node);
+		conn->run_again = true;	/* who polls may want the message that is announced now */
 	}
 	if (conn->fetching)
 		exs_held_release(conn);
@@ -356,7 +357,7 @@ bool exs_message_kept(const struct exs_conn *conn)
 	return exs_message_unclaimed(conn);
 }
 
-static struct exs_kept *exs_pull_alloc(struct exs_conn *conn, u32 len)
+static struct exs_kept *exs_pull_alloc(struct exs_conn *conn, u32 len, u32 flags)
 {
 	struct exs_kept *kept = kzalloc(sizeof(*kept), GFP_KERNEL_ACCOUNT);
 	int err = -ENOMEM;
@@ -374,6 +375,7 @@ static struct exs_kept *exs_pull_alloc(struct exs_conn *conn, u32 len)
 	kept->refs = 1;
 	kept->x->is_recv = true;
 	kept->x->rcv.len = len;
+	kept->x->rcv.flags = flags;
 	kept->x->done = exs_pull_done;
 	kept->x->private = kept;
 	exs_kbuf_iter(kept->x, ITER_DEST, &kept->x->iter, len);
@@ -394,12 +396,14 @@ static void exs_pull_undo(struct exs_conn *conn, struct exs_kept *kept)
 	exs_kept_free(kept);
 }
 
-/* Fetch a message of at most @len bytes. conn->lock held, dropped meanwhile. Return: 0 or a
- * negative errno.
+/* Fetch the announced message; or, behind receives, the first @len bytes of any. conn->lock
+ * held, dropped meanwhile. Return: 0 or a negative errno.
  */
 static int exs_message_pull(struct exs_conn *conn, size_t len)
 	__must_hold(&conn->lock)
 {
+	bool announced = list_empty(&conn->engine.receives);
+	u32 size = announced ? conn->engine.announced_len : min_t(size_t, len, EXS_MESSAGE_MAX);
 	struct exs_kept *kept;
 	int err;
 
@@ -407,7 +411,7 @@ static int exs_message_pull(struct exs_conn *conn, size_t len)
 	conn->pulling = true;
 	conn->pull_failed = false;
 	spin_unlock(&conn->lock);
-	kept = exs_pull_alloc(conn, len);
+	kept = exs_pull_alloc(conn, size, announced ? EXS_RCV_FETCH : 0);
 	err = PTR_ERR_OR_ZERO(kept);
 	if (!err) {
 		/* Small messages behind it may arrive before it is submitted. */
@@ -483,7 +487,7 @@ void exs_message_fetch(struct exs_conn *conn)
 	conn->fetching = true;
 	conn->budget -= PFN_UP(conn->engine.announced_len);
 	old = set_active_memcg(conn->memcg);
-	err = exs_message_pull(conn, conn->engine.announced_len);
+	err = exs_message_pull(conn, 0);
 	/* A reader then tries again, and gets the error. */
 	if (err && err != -EAGAIN) {
 		exs_count(conn->xn, fetch_failed, 1);
@@ -493,14 +497,6 @@ void exs_message_fetch(struct exs_conn *conn)
 	if (err)
 		exs_held_release(conn);
 	set_active_memcg(old);
-}
-
-/* The length of the next message; if the peer did not announce it, the caller's length. */
-static size_t exs_message_size(const struct exs_conn *conn, size_t len)
-{
-	if (list_empty(&conn->engine.receives))
-		return conn->engine.announced_len;
-	return min_t(size_t, len, EXS_MESSAGE_MAX);
 }
 
 /*
@@ -526,9 +522,9 @@ static int exs_message_wait(struct exs_conn *conn, size_t len, bool peek, long *
 					    exs_message_fits(conn, peek, *timeo), timeo);
 			continue;
 		}
-		err = exs_message_pull(conn, exs_message_size(conn, len));
+		err = exs_message_pull(conn, len);
 		if (err == -EAGAIN)
-			err = 0;	/* one arrived by itself: look again */
+			err = 0;	/* another is the next one now: look again */
 	}
 	return err;
 }

@@ -134,7 +134,7 @@ void exs_engine_recv(struct exs_engine *e, struct exs_rcv *rcv)
 	rcv->window = 0;
 	rcv->in_ring.space = 0;
 	rcv->err = 0;
-	rcv->flags &= EXS_RCV_WAITALL | EXS_RCV_DIRECT | EXS_RCV_READER;
+	rcv->flags &= EXS_RCV_WAITALL | EXS_RCV_DIRECT | EXS_RCV_READER | EXS_RCV_FETCH;
 	list_add_tail(&rcv->node, &e->receives);
 	e->ops->settle(e);
 }

@@ -36,12 +36,13 @@
 #define EXS_SETTLE_MAX		256	/* see exs_engine_settle(); more than those */
 #define EXS_HELD_SEGS_MAX	64	/* their segments, all together        */
 
-/* Flags of struct exs_rcv. The first three are the submitter's. */
+/* Flags of struct exs_rcv. The first four are the submitter's. */
 #define EXS_RCV_WAITALL		0x01	/* ends only when full, at EOF, on error */
 #define EXS_RCV_DIRECT		0x02	/* may be advertised                     */
 #define EXS_RCV_READER		0x04	/* a plain recv(): holds a place in the
 					 * order, copies the bytes itself
 					 */
+#define EXS_RCV_FETCH		0x08	/* for the announced message only        */
 #define EXS_RCV_ADVERTISED	0x10	/* the peer may write into it            */
 #define EXS_RCV_CANCEL		0x20	/* waits for the answer to a revoke      */
 #define EXS_RCV_COPYING		0x40	/* exs_engine_next_copy() named it       */
@@ -764,6 +765,12 @@ void exs_engine_remove_reader(struct exs_engine *e, struct exs_rcv *rcv);
  */
 bool exs_engine_eof(const struct exs_engine *e);
 u32 exs_engine_readable(const struct exs_engine *e);
+
+/* Seqpacket: whether a receive of @len bytes with EXS_RCV_FETCH would get the announced message. */
+static inline bool exs_engine_fetches(const struct exs_engine *e, u64 len)
+{
+	return e->announced && e->announced_len == len && list_empty(&e->receives);
+}
 
 /**
  * exs_engine_enough() - whether to wake a reader who wants @lowat bytes at once

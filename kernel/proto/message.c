@@ -31,9 +31,12 @@
  *     A message that could be eager but for lack of space takes an advert too, if there
  *     is no room in a ring.
  *  6. REQUEST{number, length}: for message Sp, if it never fits eagerly, nor in the ring, and
- *     there is no advert for it; once. If its send is cancelled, the announcement is
- *     replaced by one of the next message, or taken back with length 0. It ends
- *     with the arrival of that message.
+ *     there is no advert for it; once. It ends with the arrival of message Sp, whichever way
+ *     that goes. If its send is cancelled, and the next message is not as long, REQUEST with
+ *     length 0 takes it back: the sender forgets all adverts, every advert is void, and Sp
+ *     and Rp leave out so many numbers that adverts still under way are before Sp. A receive
+ *     made for the announced message, with its length, ends with the announcement: the next
+ *     message may be longer.
  *  7. Eager space goes back with any advert, alone when half is freed, or when
  *     nothing is unread and less than the largest eager message needs is left
  *     at the sender.
@@ -149,22 +152,41 @@ static bool message_data(struct exs_engine *e, u32 max, struct exs_tx *tx)
 	return ring ? message_tx_indirect(e, snd, max, tx) : message_tx_direct(e, snd, max, tx);
 }
 
-/* Rule 6. */
-static bool message_tx_request(struct exs_engine *e, struct exs_tx *tx)
+static void message_announce(struct exs_engine *e, u32 len, struct exs_tx *tx)
 {
-	struct exs_snd *snd = exs_snd_next(e);
-	u32 len = 0;
-
-	if (snd && !fits_eagerly(e, snd) && !exs_message_fits_ring(e, snd))
-		len = snd->len;
-	if (len == e->request_len || (e->held.count && !e->request_len))
-		return false;
-	if (!exs_rule(REQUEST) || (e->request_len && !exs_rule(WITHDRAW)))
-		return false;
 	e->request_len = len;
 	exs_tx_message(e, tx, EXS_MSG_REQUEST);
 	tx->msg.a = e->sp;
 	tx->msg.b = len;
+}
+
+/* Rule 6: its send was cancelled. */
+static bool message_take_back(struct exs_engine *e, struct exs_tx *tx)
+{
+	if (!exs_rule(WITHDRAW))
+		return false;
+	message_announce(e, 0, tx);
+	if (exs_rule(TAKEN_BACK)) {
+		exs_held_forget(e);
+		e->sp += EXS_WIRE_TAKEN_BACK;
+	}
+	return true;
+}
+
+/* Rule 6. */
+static bool message_tx_request(struct exs_engine *e, struct exs_tx *tx)
+{
+	struct exs_snd *snd = exs_snd_next(e);
+	u32 len = snd ? snd->len : 0;
+
+	if (len == e->request_len)
+		return false;
+	if (e->request_len)
+		return message_take_back(e, tx);
+	if (e->held.count || fits_eagerly(e, snd) || exs_message_fits_ring(e, snd) ||
+	    !exs_rule(REQUEST))
+		return false;
+	message_announce(e, len, tx);
 	return true;
 }
 
@@ -343,14 +365,30 @@ static int message_rx_answer(struct exs_engine *e, const struct exs_msg *msg,
 }
 
 /* Rule 6. */
+static void message_taken_back(struct exs_engine *e)
+{
+	struct exs_rcv *head;
+
+	if (!exs_rule(TAKEN_BACK))
+		return;
+	e->rp += EXS_WIRE_TAKEN_BACK;
+	exs_rcv_void_all(e);
+	head = exs_rcv_head(e);
+	if (head && head->flags & EXS_RCV_FETCH)
+		exs_rcv_end_cancelled(e, head);
+}
+
+/* Rule 6. */
 static int message_rx_request(struct exs_engine *e, const struct exs_msg *msg,
 			      struct exs_rcv **rcv)
 {
-	if (e->fin_rcvd || msg->a != e->rp || msg->b > EXS_MESSAGE_MAX)
+	if (e->fin_rcvd || msg->a != e->rp || !msg->b == !e->announced || msg->b > EXS_MESSAGE_MAX)
 		return -EPROTO;
 	e->announced = msg->b;
 	e->announced_len = msg->b;
 	exs_message_wants_ring(e, msg->b);
+	if (!msg->b)
+		message_taken_back(e);
 	return 0;
 }
 

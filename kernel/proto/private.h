@@ -57,6 +57,7 @@ enum exs_rule {
 	EXS_RULE_ANNOUNCED,	/* an announced head is advertised          */
 	EXS_RULE_REQUEST,	/* large messages announce themselves       */
 	EXS_RULE_WITHDRAW,	/* an announcement is taken back            */
+	EXS_RULE_TAKEN_BACK,	/* and with it the adverts                  */
 	EXS_RULE_ARRIVED,	/* an announcement ends with its message    */
 	EXS_RULE_EAGER_FULL,	/* EAGER stays within the eager space       */
 	EXS_RULE_EAGER_FLUSH,	/* eager space is flushed when nearly gone  */

@@ -30,6 +30,12 @@
 /* The largest message of SOCK_SEQPACKET; longer ones are EMSGSIZE. */
 #define EXS_MESSAGE_MAX		(8u << 20)
 
+/*
+ * Numbers that go with an announcement that is taken back (seqpacket): more than a hello's
+ * max_adverts can say.
+ */
+#define EXS_WIRE_TAKEN_BACK	0x10000u
+
 /* The largest ring that a peer may describe. */
 #define EXS_WIRE_RING_MAX	(64u << 20)
 

@@ -181,6 +181,7 @@ static void pack_ops(const struct side *s)
 		pack(op->called);
 		pack(op->rcv.flags | op->cancelled << 12 | op->dead << 13);
 		pack(op->rcv.filled);
+		pack(op->rcv.flags & EXS_RCV_FETCH ? op->rcv.len : 0);
 		pack(op->rcv.base);
 		pack(op->rcv.window);
 		pack(op->rcv.flags & EXS_RCV_ARRIVED || op->state == OP_READS ? 1 + op->number : 0);

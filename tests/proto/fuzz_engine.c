@@ -217,8 +217,8 @@ static void do_recv(void)
 	memset(rcv, 0, sizeof(*rcv));
 	rcv->len = byte() < 240 ? byte() : word();
 	rcv->flags = byte() & (EXS_RCV_DIRECT | EXS_RCV_WAITALL);
-	if (f.stream && byte() > 220)
-		rcv->flags |= EXS_RCV_READER;
+	if (byte() > 220)
+		rcv->flags |= f.stream ? EXS_RCV_READER : EXS_RCV_FETCH;
 	rcv->max_window = byte() < 128 ? rcv->len : byte();
 	rcv->max_segs = byte() % (EXS_WIRE_SEGS_MAX + 2);
 	exs_engine_recv(&f.e, rcv);
@@ -391,7 +391,7 @@ static void message_from_input(void)
 		break;
 	case EXS_MSG_REQUEST:
 		msg.a = near(f.stream ? 0 : e->rp);
-		msg.b = f.stream ? near(0) : word() % (2 * EXS_MESSAGE_MAX);
+		msg.b = f.stream ? near(0) : byte() < 128 ? 0 : word() % (2 * EXS_MESSAGE_MAX);
 		break;
 	default:
 		msg.a = near(e->rp);

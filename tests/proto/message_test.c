@@ -79,16 +79,61 @@ static void test_withdrawn(void)
 	EXPECT(passes(&a, &b, EXS_MSG_REQUEST) && !exs_engine_readable(&b));
 	send_on(&a, &snd[1], 300);
 	EXPECT(passes(&a, &b, EXS_MSG_REQUEST) && exs_engine_readable(&b) == 300);
+	/* Another of the same length takes its place. */
+	send_on(&a, &snd[2], 300);
+	EXPECT(exs_engine_cancel_snd(&a, &snd[1]) && !next(&a));
 }
 
-/* The limit is raised, or lowered: the announced message is sent eagerly, or the reverse. */
+/* A receive made for it ends; the advert comes too late for the next message. */
+static void test_withdrawn_fetch(void)
+{
+	static struct exs_tx late;
+
+	start();
+	send_on(&a, &snd[0], 1000);
+	EXPECT(passes(&a, &b, EXS_MSG_REQUEST));
+	recv_on(&b, &rcv[0], 1000, EXS_RCV_FETCH);
+	EXPECT(next(&b) && tx.kind == EXS_TX_ADVERT && !exs_engine_fetches(&b, 1000));
+	late = tx;
+	EXPECT(exs_engine_cancel_snd(&a, &snd[0]));
+	send_on(&a, &snd[1], 5000);
+	EXPECT(passes(&a, &b, EXS_MSG_REQUEST) && !tx.msg.b);
+	EXPECT(exs_engine_next_rcv_done(&b) == &rcv[0] && rcv[0].err == -ECANCELED);
+	EXPECT(passes(&a, &b, EXS_MSG_REQUEST) && tx.msg.b == 5000);
+	tx = late;
+	EXPECT(!hand(&a) && !a.held.count && !next(&a));
+	EXPECT(!exs_engine_fetches(&b, 1000) && exs_engine_fetches(&b, 5000) && !b.adverts_out);
+}
+
+/* Receives of programs stay, and are advertised again, for the messages that come now. */
+static void test_withdrawn_receives(void)
+{
+	start();
+	send_on(&a, &snd[0], 1000);
+	EXPECT(passes(&a, &b, EXS_MSG_REQUEST));
+	recv_on(&b, &rcv[0], 2000, 0);
+	recv_on(&b, &rcv[1], 6000, EXS_RCV_DIRECT);
+	recv_on(&b, &rcv[2], 7000, EXS_RCV_DIRECT);
+	EXPECT(passes(&b, &a, EXS_MSG_ADVERT) && passes(&b, &a, EXS_MSG_ADVERT));
+	EXPECT(passes(&b, &a, EXS_MSG_ADVERT) && a.held.count == 3);
+	exs_engine_cancel_rcv(&b, &rcv[1]);
+	EXPECT(exs_engine_cancel_snd(&a, &snd[0]));
+	EXPECT(passes(&a, &b, EXS_MSG_REQUEST) && !tx.msg.b && !a.held.count);
+	EXPECT(exs_engine_next_rcv_done(&b) == &rcv[1] && rcv[1].err == -ECANCELED);
+	EXPECT(!exs_engine_next_rcv_done(&b) && !next(&b));
+	send_on(&a, &snd[1], 1500);
+	EXPECT(passes(&a, &b, EXS_MSG_REQUEST) && passes(&b, &a, EXS_MSG_ADVERT) && tx.rcv == &rcv[0]);
+	EXPECT(passes(&b, &a, EXS_MSG_ADVERT) && tx.rcv == &rcv[2] && !next(&b));
+	EXPECT(writes(&a, &b, EXS_IMM_DIRECT, 1500) && exs_engine_next_rcv_done(&b) == &rcv[0]);
+}
+
+/* The limit is raised, or lowered: the announced message is sent eagerly; one is announced that was not. */
 static void test_tuned(void)
 {
 	start();
 	send_on(&a, &snd[0], 300);
 	EXPECT(passes(&a, &b, EXS_MSG_REQUEST) && exs_engine_readable(&b) == 300);
 	exs_engine_tune(&a, 300, EXS_ADVERTS_MAX);
-	EXPECT(passes(&a, &b, EXS_MSG_REQUEST) && !exs_engine_readable(&b));
 	EXPECT(passes(&a, &b, EXS_MSG_EAGER) && tx.msg.b == 300 && !next(&a));
 	exs_engine_tune(&a, 299, EXS_ADVERTS_MAX);
 	send_on(&a, &snd[1], 300);
@@ -226,6 +271,11 @@ static void test_violations(void)
 	EXPECT(send_raw(&a, EXS_MSG_ADVERT, 1, 0, 0) == -EPROTO);
 	EXPECT(send_raw(&a, EXS_MSG_REQUEST, 0, EXS_MESSAGE_MAX + 1, 0) == -EPROTO);
 	EXPECT(send_raw(&a, EXS_MSG_REQUEST, 1, 5, 0) == -EPROTO);
+	EXPECT(send_raw(&a, EXS_MSG_REQUEST, 0, 0, 0) == -EPROTO);	/* nothing is announced */
+	EXPECT(!send_raw(&a, EXS_MSG_REQUEST, 0, 5, 0));
+	EXPECT(send_raw(&a, EXS_MSG_REQUEST, 0, 6, 0) == -EPROTO);	/* something is */
+	EXPECT(!send_raw(&a, EXS_MSG_REQUEST, 0, 0, 0) && a.rp == EXS_WIRE_TAKEN_BACK);
+	start();
 	EXPECT(send_raw(&a, EXS_MSG_RING, 0, 8, 0) == -EPROTO);
 	EXPECT(send_raw(&a, EXS_MSG_ANSWER, 0, 0, 0) == -EPROTO);
 	EXPECT(exs_engine_rx_imm(&a, exs_imm(EXS_IMM_DIRECT, 0)) == -EPROTO);
@@ -279,7 +329,6 @@ static void start_ring(u32 size)
 {
 	announce_ring(size);
 	EXPECT(passes(&b, &a, EXS_MSG_RING) && !b.ring_wanted && !next(&b));
-	EXPECT(passes(&a, &b, EXS_MSG_REQUEST) && !tx.msg.b);
 	EXPECT(writes(&a, &b, EXS_IMM_INDIRECT, 150) && b.kept.len == 150 && !b.kept.off);
 	EXPECT(tx.snd_done && exs_engine_readable(&b) && !exs_engine_eof(&b));
 }
@@ -462,6 +511,8 @@ int main(void)
 		{ "direct and truncated", test_direct_and_truncated },
 		{ "announced", test_announced },
 		{ "an announcement taken back", test_withdrawn },
+		{ "... with a receive made for it", test_withdrawn_fetch },
+		{ "... with other receives", test_withdrawn_receives },
 		{ "limit tuned", test_tuned },
 		{ "adverts held", test_adverts_held },
 		{ "eager space", test_eager_space },

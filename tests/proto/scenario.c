@@ -8,7 +8,7 @@ struct scenario scenario;
 
 /*
  * A receive: D may be advertised, N not, R a plain recv(); W if WAITALL; its
- * length; /n for the largest window. "DW4/2", "R1".
+ * length; /n for the largest window. "DW4/2", "R1". Or F, for an announced message.
  */
 static bool parse_recv(struct side_plan *plan, const char **s)
 {
@@ -25,6 +25,9 @@ static bool parse_recv(struct side_plan *plan, const char **s)
 	case 'R':
 		plan->recv[i].flags = EXS_RCV_READER;
 		break;
+	case 'F':
+		plan->recv[i].flags = EXS_RCV_FETCH;
+		return true;
 	default:
 		return false;
 	}

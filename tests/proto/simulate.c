@@ -31,12 +31,13 @@ static u32 size(u32 most)
 
 static void random_recv(struct side_plan *plan, u32 i)
 {
-	u32 kind = rnd(scenario.seqpacket ? 3 : 4);
+	u32 kind = rnd(4);
 
 	plan->recv[i].len = size(BUF_MAX);
 	if (!scenario.seqpacket && !plan->recv[i].len)
 		plan->recv[i].len = 1;
-	plan->recv[i].flags = kind < 2 ? EXS_RCV_DIRECT : kind == 2 ? 0 : EXS_RCV_READER;
+	plan->recv[i].flags = kind < 2 ? EXS_RCV_DIRECT : kind == 2 ? 0 :
+			      scenario.seqpacket ? EXS_RCV_FETCH : EXS_RCV_READER;
 	plan->recv[i].window = plan->recv[i].len;
 	if (scenario.seqpacket)
 		return;

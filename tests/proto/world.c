@@ -51,11 +51,17 @@ static u32 make_segs(struct exs_seg *segs, u64 addr, u32 key, u32 len)
 	return n;
 }
 
+/* Messages that have arrived at @o, without the numbers of announcements that were taken back. */
+static u32 messages_in(const struct side *o)
+{
+	return (o->e.rp - START_POSITION) % EXS_WIRE_TAKEN_BACK;
+}
+
 /* The tag of the next byte that arrives at @o. */
 static u32 next_tag(const struct side *o)
 {
 	if (scenario.seqpacket)
-		return (o->e.rp - START_POSITION) << 16 | o->landed;
+		return messages_in(o) << 16 | o->landed;
 	return o->e.rp - START_POSITION + o->landed;
 }
 
@@ -181,6 +187,8 @@ static void check_message_recv(struct side *s, struct recv_op *op)
 	CHECK(!(s->handed >> op->number & 1), "a message came twice");
 	CHECK(rcv->filled == min_t(u64, len, rcv->len), "message cut to %u of %u",
 	      (u32)rcv->filled, len);
+	CHECK(!(rcv->flags & EXS_RCV_FETCH && rcv->flags & EXS_RCV_TRUNCATED),
+	      "a message cut to the length of another");
 	CHECK(op->was_kept || !(rcv->flags & EXS_RCV_TRUNCATED) == (len <= rcv->len),
 	      "truncation not told");
 	for (i = 0; i < rcv->filled; i++)
@@ -211,7 +219,8 @@ static void recv_ended(struct side *s, struct recv_op *op)
 	if (rcv->flags & EXS_RCV_EOF)
 		CHECK(s->e.fin_rcvd && !s->e.used && list_empty(&s->e.arrived), "EOF before the last byte");
 	if (rcv->err) {
-		CHECK(rcv->err == -ECANCELED && op->cancelled && !rcv->filled,
+		CHECK(rcv->err == -ECANCELED && !rcv->filled &&
+		      (op->cancelled || rcv->flags & EXS_RCV_FETCH),
 		      "a receive ended with %d", rcv->err);
 		return;
 	}
@@ -342,6 +351,8 @@ static void do_recv(struct side *s, const struct side_plan *plan)
 	op->rcv.len = plan->recv[i].len;
 	op->rcv.flags = plan->recv[i].flags;
 	op->rcv.max_window = plan->recv[i].window;
+	if (op->rcv.flags & EXS_RCV_FETCH)
+		op->rcv.len = op->rcv.max_window = s->e.announced_len;
 	op->rcv.max_segs = 3;
 	op->state = OP_QUEUED;
 	op->called = s->nrecvs;
@@ -547,7 +558,7 @@ static void take_eager(struct side *o, const struct item *it, struct exs_rcv *rc
 
 	if (!scenario.seqpacket)
 		return;
-	CHECK(o->e.rp - START_POSITION == n, "eager message out of order");
+	CHECK(messages_in(o) == n, "eager message out of order");
 	if (!rcv) {
 		o->kept[o->nkept++] = (struct kept){ .number = n - 1, .len = it->len };
 		return;
@@ -618,7 +629,7 @@ static bool is_indirect(u32 imm)
 /* A WRITE ended a message: the head gets it, or it is kept. */
 static void take_written(struct side *o, struct exs_rcv *head)
 {
-	u32 n = o->e.rp - START_POSITION - 1;
+	u32 n = messages_in(o) - 1;
 	const struct exs_in_ring *m = &o->e.kept;
 
 	if (head)
@@ -901,6 +912,17 @@ static void add(struct step_list *l, u32 kind, u32 side, u32 arg)
 	l->steps[l->n++] = STEP(kind, side, arg);
 }
 
+/* The next receive of the plan can be submitted: one for the announced message once there is one. */
+static bool may_recv(const struct side *s, const struct side_plan *plan)
+{
+	const struct exs_engine *e = &s->e;
+
+	if (s->nrecvs >= plan->nrecvs)
+		return false;
+	return !(plan->recv[s->nrecvs].flags & EXS_RCV_FETCH) ||
+	       (!s->nkept && e->announced_len <= BUF_MAX && exs_engine_fetches(e, e->announced_len));
+}
+
 static void program_steps(struct step_list *l, u32 i)
 {
 	struct side *s = &world.side[i];
@@ -911,7 +933,7 @@ static void program_steps(struct step_list *l, u32 i)
 		add(l, STEP_SEND, i, 0);
 	else if (plan->fin && !s->shut)
 		add(l, STEP_SHUTDOWN, i, 0);
-	if (s->nrecvs < plan->nrecvs)
+	if (may_recv(s, plan))
 		add(l, STEP_RECV, i, 0);
 	if (s->nsizes < plan->nsizes && (!scenario.asks || s->e.credits_wanted))
 		add(l, STEP_RESIZE, i, 0);
@@ -1014,7 +1036,7 @@ static void quiet_receiver(struct side *s, struct side *o)
 	CHECK(!rcv || !s->e.fin_rcvd, "stuck: a receive after FIN");
 	CHECK(list_empty(&s->e.arrived), "stuck: a message not copied");
 	CHECK(!scenario.seqpacket || (u32)__builtin_popcountll(s->handed) + s->nkept ==
-	      s->e.rp - START_POSITION, "a message is lost");
+	      messages_in(s), "a message is lost");
 	if (s->e.announced)
 		CHECK(snd && snd->len == s->e.announced_len, "a stale announcement");
 }

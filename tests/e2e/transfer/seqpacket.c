@@ -767,6 +767,118 @@ static void poll_keeps_order(void)
 	event_is(q, EXS_EVT_RECV, 4, ECANCELED, 0);
 }
 
+enum { ANNOUNCED = 70000, BEHIND = 300000 };
+
+/* In most rounds an advert for it is on its way afterwards; in the others nobody knows how far the fetch is. */
+static void announce(const struct pair *p, const char *out, exs_qhandle_t q, int round)
+{
+	long adverts = delta("adverts_tx");
+
+	start_send(p->c, out, ANNOUNCED, q, 1, NO_REGION);
+	while (round % 4 && delta("adverts_tx") == adverts)
+		;	/* it takes less time to arrive than a pause here would */
+}
+
+/* A longer one in its place, unless it has been sent. */
+static bool take_back(const struct pair *p, const char *out, exs_qhandle_t q)
+{
+	exs_event_t ev;
+
+	exs_cancel(q, p->c, 1, EXS_CAF_FILDES | EXS_CAF_AHANDLE);
+	start_send(p->c, out, BEHIND, q, 2, NO_REGION);
+	ev = event_next(q);
+	if (ev.exs_evt_errno == ECANCELED && ev.exs_evt_ahandle == 1)
+		return true;
+	event_check(&ev, EXS_EVT_SEND, 1, 0, ANNOUNCED);
+	return false;
+}
+
+static void received(const struct pair *p, exs_qhandle_t q, char *in, size_t len)
+{
+	if (q >= 0)
+		event_is(q, EXS_EVT_RECV, 1, 0, len);
+	else
+		must_be(recv(p->s, in, BEHIND, 0), len);
+	data_check(1, 0, in, len);
+}
+
+/*
+ * A sender takes a message back that is being fetched for who polls: the longer one that comes in its place is not cut,
+ * neither for recv() nor for a receive that waited for the fetch.
+ */
+static void poll_taken_back(void)
+{
+	exs_qhandle_t sends = queue_new(8), recvs = queue_new(8), q;
+	struct epoll_event ev = { .events = EPOLLIN };
+	int ep = must(epoll_create1(0)), cancelled = 0;
+	char *out = pages(BEHIND), *in = pages(BEHIND);
+	size_t i, rounds = amount(200);
+	struct pair p;
+
+	pair_open(&p);
+	must(epoll_ctl(ep, EPOLL_CTL_ADD, p.s, &ev));
+	data_fill(1, 0, out, BEHIND);
+	for (i = 0; i < rounds; i++) {
+		q = i % 2 ? recvs : -1;
+		announce(&p, out, sends, i);
+		if (q >= 0)
+			start_recv(p.s, in, BEHIND, 0, q, 1, NO_REGION);
+		if (take_back(&p, out, sends)) {
+			cancelled++;
+		} else {
+			received(&p, q, in, ANNOUNCED);
+			if (q >= 0)
+				start_recv(p.s, in, BEHIND, 0, q, 1, NO_REGION);
+		}
+		received(&p, q, in, BEHIND);
+		event_is(sends, EXS_EVT_SEND, 2, 0, BEHIND);
+	}
+	check(cancelled, "not one of %zu was taken back", rounds);
+}
+
+struct counting { int fd; size_t longer; };
+
+/* Until one of a single byte. */
+static void *count_longer(void *arg)
+{
+	struct counting *c = arg;
+	char *in = pages(BEHIND);
+	ssize_t n;
+
+	while ((n = recv(c->fd, in, BEHIND, 0)) != 1) {
+		check(n == ANNOUNCED || n == BEHIND, "recv() is %zd", n);
+		data_check(1, 0, in, n);
+		c->longer += n == BEHIND;
+	}
+	return NULL;
+}
+
+/* The same for a thread that waits in recv() all the time. */
+static void recv_taken_back(void)
+{
+	exs_qhandle_t q = queue_new(8);
+	size_t i, rounds = amount(200);
+	char *out = pages(BEHIND);
+	struct counting c = {};
+	int cancelled = 0;
+	pthread_t thread;
+	struct pair p;
+
+	pair_open(&p);
+	c.fd = p.s;
+	must_be(pthread_create(&thread, NULL, count_longer, &c), 0);
+	data_fill(1, 0, out, BEHIND);
+	for (i = 0; i < rounds; i++) {
+		announce(&p, out, q, i);
+		cancelled += take_back(&p, out, q);
+		event_is(q, EXS_EVT_SEND, 2, 0, BEHIND);
+	}
+	must_be(send(p.c, "x", 1, 0), 1);
+	must_be(pthread_join(thread, NULL), 0);
+	must_be(c.longer, rounds);
+	check(cancelled, "not one of %zu was taken back", rounds);
+}
+
 enum { MIDDLE = 20000, EAGER_ROW = 8 };
 
 static void message_comes(const struct pair *p, exs_qhandle_t q, size_t len)
@@ -803,6 +915,8 @@ static void advertised_ahead(void)
 static const struct e2e_case cases[] = {
 	{ "advertised_ahead", advertised_ahead, .on = ON_SEQ },
 	{ "poll_keeps_order", poll_keeps_order, .on = ON_SEQ },
+	{ "poll_taken_back", poll_taken_back, .on = ON_SEQ, .limit = 120 },
+	{ "recv_taken_back", recv_taken_back, .on = ON_SEQ, .limit = 120 },
 	{ "poll_keeps_its_word", poll_keeps_its_word, .on = ON_SEQ, .limit = 120 },
 	{ "boundaries", boundaries, .on = ON_SEQ | ON_SEQ6 },
 	{ "boundaries_apart", NULL, boundaries_client, boundaries_server, .on = ON_SEQ | ON_SEQ6 },
