@@ -8,7 +8,7 @@
 #define CREDITS		16
 #define CREDITS_MAX	64u
 #define DIRECT_MIN	4096
-#define KEPT_MAX	256
+#define KEPT_MAX	8192
 #define EAGER_STREAM	2048
 #define EAGER_MESSAGES	(64u * EXS_WIRE_BUF_LEN)
 #define PIECE		(256u << 10)
