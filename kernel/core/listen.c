@@ -511,6 +511,9 @@ static void exs_listen_leave(struct exs_listen *listen, wait_queue_entry_t *wait
 	if (woken)
 		exs_listen_kick(listen);
 	spin_unlock(&listen->lock);
+	/* The same wait queue is TCP's. */
+	if (woken && exs_tcp_is_waiting(exs_sk(listen->sk)))
+		listen->sk->sk_data_ready(listen->sk);
 }
 
 /* As exs_listen_try(), but waits. Each kick wakes one accept(2). */

@@ -624,12 +624,13 @@ int exs_verbs_conn_event(struct rdma_cm_id *id, struct rdma_cm_event *ev)
 		exs_verbs_peer_gone(v);
 		exs_verbs_note_lost(v, 0);
 		break;
-	case RDMA_CM_EVENT_DEVICE_REMOVAL:
 	case RDMA_CM_EVENT_ADDR_CHANGE:
-		/*
-		 * The CM waits for the end of a removed device's identifier: the teardown
-		 * destroys it. Or a bond has another address; the peer's packets have the old.
-		 */
+		/* A bond has another address; the peer's packets have the old one. */
+		if (exs_verbs_has(v, EXS_QUIRK_MOVES))
+			break;
+		fallthrough;
+	case RDMA_CM_EVENT_DEVICE_REMOVAL:
+		/* The teardown destroys the identifier; the CM waits for that. */
 		exs_count(v->ep.conn->xn, resets_device, 1);
 		exs_conn_lost(conn, ENETDOWN);
 		break;

@@ -237,7 +237,7 @@ static int exs_verbs_listen_event(struct rdma_cm_id *id, struct rdma_cm_event *e
 		exs_verbs_renew_later(l, 0);
 		return 0;
 	case RDMA_CM_EVENT_ADDR_CHANGE:
-		if (READ_ONCE(l->listening))
+		if (READ_ONCE(l->listening) && !(exs_verbs_quirks(id) & EXS_QUIRK_MOVES))
 			exs_verbs_renew_later(l, 0);
 		return 0;
 	default:

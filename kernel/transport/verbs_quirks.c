@@ -57,6 +57,8 @@ static const struct {
 	{ EXS_QUIRKY_IWARP, EXS_QUIRK_DEAF_ACCEPT },
 	/* TCP's sockets are made in the calling task's network namespace. */
 	{ EXS_QUIRKY_SIW, EXS_QUIRK_CALLERS_NET },
+	/* The kernel's TCP goes on by any device that has the IP address. */
+	{ EXS_QUIRKY_SIW, EXS_QUIRK_MOVES },
 	/*
 	 * TCP gets the pages themselves of an unsignalled write, and its completion,
 	 * implied by the next, comes before they are sent.

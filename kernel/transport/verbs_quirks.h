@@ -24,6 +24,7 @@ struct rdma_cm_id;
 #define EXS_QUIRK_LATE_PACKETS	BIT(10)	/* packets may come for a dead QP      */
 #define EXS_QUIRK_REPEATS	BIT(11)	/* retransmission repeats local WRs    */
 #define EXS_QUIRK_TIRELESS	BIT(12)	/* it never gives up retransmitting    */
+#define EXS_QUIRK_MOVES		BIT(13)	/* a bond may fail over to another     */
 
 /* Those of the device of @id, which has one. */
 u32 exs_verbs_quirks(const struct rdma_cm_id *id);

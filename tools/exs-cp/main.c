@@ -232,7 +232,10 @@ static void interrupt_calls(int sig __attribute__((unused)))
 
 static void on_signal(int sig)
 {
+	struct sigaction again = { .sa_handler = interrupt_calls };
+
 	interrupted = sig;
+	sigaction(SIGALRM, &again, NULL);
 	alarm(1);
 }
 
@@ -251,9 +254,6 @@ static void catch_signal(int sig)
 /* Blocking calls fail with EINTR; a second signal ends the program at once. */
 static void catch_signals(void)
 {
-	struct sigaction again = { .sa_handler = interrupt_calls };
-
-	sigaction(SIGALRM, &again, NULL);
 	catch_signal(SIGINT);
 	catch_signal(SIGTERM);
 	catch_signal(SIGHUP);

@@ -205,12 +205,19 @@ int cgroup_attach(const char *cgroup, int protocol)
 	return link;
 }
 
+#define FRESH_MAX	(PATH_MAX + sizeof("-new"))
+
+static void fresh_name(char fresh[FRESH_MAX], const char *name)
+{
+	snprintf(fresh, FRESH_MAX, "%s-new", name);
+}
+
 /* It may be on already, perhaps for another protocol. If this fails, it stays so. */
 static bool pin_over(int link, const char *name)
 {
-	char fresh[PATH_MAX + sizeof("-new")];
+	char fresh[FRESH_MAX];
 
-	snprintf(fresh, sizeof(fresh), "%s-new", name);
+	fresh_name(fresh, name);
 	unlink(fresh);
 	if (!pin(link, fresh))
 		return false;
@@ -267,11 +274,15 @@ static bool take_away(const char *name)
 
 int cgroup_off(const char *cgroup, bool all)
 {
-	char name[PATH_MAX];
+	char name[PATH_MAX], fresh[FRESH_MAX];
 
 	if (all)
 		return each_pin(take_away) < 0 || failed;
-	return !pin_name(cgroup, name, sizeof(name)) || !take_away(name);
+	if (!pin_name(cgroup, name, sizeof(name)))
+		return 1;
+	fresh_name(fresh, name);
+	unlink(fresh);
+	return !take_away(name);
 }
 
 /* nftw(3) passes nothing on: the number to be found, and its path. */

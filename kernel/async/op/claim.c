@@ -447,7 +447,7 @@ static int exs_token_put_back(struct exs_queue *q, struct exs_op *op)
 	int err = 0;
 
 	spin_lock(&q->lock);
-	exs_queue_unread(q);
+	exs_queue_catch_up(q);
 	if (op->conn.token_state == EXS_TOKEN_UNREAD)
 		err = -EBUSY;
 	else if (op->conn.token_state != EXS_TOKEN_READ)

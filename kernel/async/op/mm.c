@@ -48,6 +48,7 @@
  * @work: or of a worker
  * @over: the notifier has reported it
  * @several: it has submitted to more than one queue
+ * @cancel_mutex: held by a thread that cancels: two would not keep the order between queues
  * @lock: guards @links
  * @links: struct exs_mm_link
  */
@@ -60,6 +61,7 @@ struct exs_mm {
 	};
 	bool over;
 	bool several;
+	struct mutex cancel_mutex;	/* see above */
 	spinlock_t lock;		/* see above */
 	struct list_head links;
 };
@@ -121,13 +123,14 @@ static struct exs_queue *exs_mm_next_queue(struct exs_mm *m)
  * is added. Operations hold their queue until they are cancelled. So do offers, which also
  * hold the listener's file: they must end here, as the queue's own file may be in a message
  * that waits at that listener. An offer that would be made later is refused
- * (exs_token_is_late()). Two threads may call this at once: each queue is taken by one.
+ * (exs_token_is_late()). Two threads may call this: the second finds nothing left.
  */
 static void exs_mm_cancel(struct exs_mm *m)
 {
 	struct exs_queue *q;
 	LIST_HEAD(ops);
 
+	mutex_lock(&m->cancel_mutex);
 	while ((q = exs_mm_next_queue(m))) {
 		exs_queue_collect(q, NULL, exs_mm_match, m, &ops);
 		exs_tokens_drop_offers(q, exs_mm_match, m);
@@ -143,6 +146,7 @@ static void exs_mm_cancel(struct exs_mm *m)
 	if (m->several)
 		list_sort(NULL, &ops, exs_mm_compare);
 	exs_ops_cancel(&ops);
+	mutex_unlock(&m->cancel_mutex);
 }
 
 /* With a reference, or NULL. */
@@ -238,6 +242,7 @@ static struct mmu_notifier *exs_mm_alloc(struct mm_struct *mm)
 	if (!m)
 		return ERR_PTR(-ENOMEM);
 	refcount_set(&m->ref, 1);
+	mutex_init(&m->cancel_mutex);
 	spin_lock_init(&m->lock);
 	INIT_LIST_HEAD(&m->links);
 	return &m->notifier;
