@@ -111,6 +111,7 @@ struct bench {
 	struct ib_pd pd;
 	struct ib_qp qp;
 	struct ib_recv_wr wr;
+	struct exs_net xn;
 };
 
 static struct bench *bench_new(struct kunit *test)
@@ -124,11 +125,30 @@ static struct bench *bench_new(struct kunit *test)
 	b->id.qp = &b->qp;
 	b->id.device = &b->dev;
 	spin_lock_init(&b->conn.lock);
+	b->xn.counters = alloc_percpu(struct exs_counters);
+	KUNIT_ASSERT_NOT_NULL(test, b->xn.counters);
+	b->conn.xn = &b->xn;
 	b->v.ep.conn = &b->conn;
 	b->v.id = &b->id;
 	b->v.pd = &b->pd;
 	set_bit(EXS_VERBS_STARTED, &b->v.flags);
 	return b;
+}
+
+static void bench_free(struct bench *b)
+{
+	free_percpu(b->xn.counters);
+	kvfree(b);
+}
+
+static long stops_refused(const struct bench *b)
+{
+	long sum = 0;
+	int cpu;
+
+	for_each_possible_cpu(cpu)
+		sum += per_cpu_ptr(b->xn.counters, cpu)->count[EXS_COUNT_stops_refused];
+	return sum;
 }
 
 /* The end of a batch that was being processed: a receive is to be posted again. Return: it was. */
@@ -150,9 +170,10 @@ static void stops(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, did.modified, 1U);
 	KUNIT_EXPECT_EQ(test, did.drained, 1U);
 	KUNIT_EXPECT_EQ(test, did.destroyed, 0U);
+	KUNIT_EXPECT_EQ(test, stops_refused(b), 0L);
 	KUNIT_EXPECT_EQ(test, did.disconnected, 1U);
 	KUNIT_EXPECT_TRUE(test, reposts(b));
-	kvfree(b);
+	bench_free(b);
 }
 
 static void takes_no_commands(struct kunit *test)
@@ -164,12 +185,13 @@ static void takes_no_commands(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, did.modified, 1U);
 	KUNIT_EXPECT_EQ(test, did.drained, 0U);
 	KUNIT_EXPECT_EQ(test, did.destroyed, 1U);
+	KUNIT_EXPECT_EQ(test, stops_refused(b), 1L);
 	KUNIT_EXPECT_NULL(test, b->id.qp);
 	KUNIT_EXPECT_EQ(test, did.polled, 1U);
 	KUNIT_EXPECT_EQ(test, did.disconnected, 1U);
 	KUNIT_EXPECT_FALSE(test, reposts(b));
 	KUNIT_EXPECT_EQ(test, b->v.nrepost, 0U);
-	kvfree(b);
+	bench_free(b);
 }
 
 static struct kunit_case qp_cases[] = {

@@ -105,6 +105,7 @@ static void exs_run_report(struct exs_conn *conn)
 	exs_run_tell(conn, &now->direct_bytes, &old->direct_bytes, EXS_COUNT_direct_tx_bytes);
 	exs_run_tell(conn, &now->indirect_bytes, &old->indirect_bytes, EXS_COUNT_indirect_tx_bytes);
 	exs_run_tell(conn, &now->eager_bytes, &old->eager_bytes, EXS_COUNT_eager_tx_bytes);
+	exs_run_tell(conn, &now->joined_sends, &old->joined_sends, EXS_COUNT_joined_sends);
 	exs_run_tell(conn, &now->adverts_sent, &old->adverts_sent, EXS_COUNT_adverts_tx);
 	exs_run_tell(conn, &now->adverts_dropped, &old->adverts_dropped, EXS_COUNT_adverts_dropped);
 	exs_run_tell(conn, &now->phases, &old->phases, EXS_COUNT_phase_switches);

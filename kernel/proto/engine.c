@@ -22,6 +22,7 @@ void exs_engine_init(struct exs_engine *e, const struct exs_engine_config *confi
 	e->held.limit = min_t(u16, config->ours.max_adverts, EXS_ADVERTS_MAX);
 	e->held.seg_limit = min_t(u16, config->ours.max_segs, EXS_HELD_SEGS_MAX);
 	INIT_LIST_HEAD(&e->sends);
+	INIT_LIST_HEAD(&e->write.rest);
 	INIT_LIST_HEAD(&e->receives);
 	INIT_LIST_HEAD(&e->arrived);
 	INIT_LIST_HEAD(&e->done_rcv);
@@ -110,6 +111,8 @@ bool exs_engine_cancel_snd(struct exs_engine *e, struct exs_snd *snd)
 		return false;
 	if (snd->err)
 		return true;	/* on the done list already */
+	if (snd->len && snd->taken == snd->len)
+		return false;	/* in e->write.rest */
 	if (e->write.snd == snd) {
 		e->write.cancelled = true;
 		list_del_init(&snd->node);
@@ -201,14 +204,23 @@ bool exs_engine_settle(struct exs_engine *e)
 	return !list_empty(&e->done_snd) || !list_empty(&e->done_rcv);
 }
 
+/* Sends that were committed whole, but their last pieces were never handed out. */
+static void fail_write(struct exs_engine *e)
+{
+	struct exs_snd *snd, *next;
+
+	if (e->write.snd && list_empty(&e->write.snd->node))
+		exs_snd_end(e, e->write.snd, e->err);
+	list_for_each_entry_safe(snd, next, &e->write.rest, node)
+		exs_snd_end(e, snd, e->err);
+	e->write.snd = NULL;
+}
+
 void exs_engine_fail(struct exs_engine *e, int err)
 {
 	if (!e->err)
 		e->err = err;
-	/* Committed whole, but its last piece was never handed out. */
-	if (e->write.snd && list_empty(&e->write.snd->node))
-		exs_snd_end(e, e->write.snd, e->err);
-	e->write.snd = NULL;
+	fail_write(e);
 	exs_rcv_void_all(e);
 	exs_engine_settle(e);
 }

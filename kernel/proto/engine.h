@@ -132,7 +132,8 @@ enum exs_tx_kind {
  * @last: WRITE: end of a transfer, send the immediate
  * @invalidate: WRITE, when @last: to be sent as a WRITTEN, with invalidate of @key
  * @key: the advert's key
- * @snd_done: the last byte of @snd goes with this; when it is complete so is @snd
+ * @snd_done: the last byte of @snd goes with this; when it is complete so is @snd. If it is
+ *	not @last, the next send's first byte follows, behind it in remote memory.
  * @nsegs: WRITE: pieces of remote memory, in order, together @len bytes
  * @msg: all but WRITE: the message; the owner fills in the segments
  * @segs: WRITE: remote memory
@@ -211,7 +212,8 @@ struct exs_theirs {
 /* A transfer under way: decided, counted, paid for; handed out in pieces. */
 struct exs_write {
 	struct exs_snd *snd;	/* NULL: none under way                     */
-	u64 offset;		/* of the transfer within snd               */
+	struct list_head rest;	/* sends that it takes whole, after this one */
+	u64 offset;		/* of its next byte within snd              */
 	u32 len, done;
 	u32 imm;
 	bool cancelled;		/* snd ends after its last piece            */
@@ -239,6 +241,7 @@ struct exs_engine_stats {
 	u64 direct_bytes, indirect_bytes, eager_bytes;	/* sent     */
 	u64 received_bytes;
 	u64 direct_writes, indirect_writes, eager_msgs;
+	u64 joined_sends;	/* in a transfer with an earlier one */
 	u64 adverts_sent;	/* as receiver                       */
 	u64 adverts_dropped;	/* as sender: came too late, or void */
 	u64 phases;		/* as sender: direct <-> indirect    */

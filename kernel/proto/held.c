@@ -3,8 +3,8 @@
  * The sender's record of the peer's memory: adverts held, and transfers.
  *
  * A transfer is one step of the protocol and one immediate at its end. It may be too long
- * for one work request, so it is decided here as a whole and handed out in pieces. Nothing
- * else is transmitted between them.
+ * for one work request, or the bytes of several sends, so it is decided here as a whole and
+ * handed out in pieces. Nothing else is transmitted between them.
  */
 #include "private.h"
 
@@ -167,6 +167,14 @@ int exs_ring_described(struct exs_engine *e, const struct exs_msg *msg)
 	return 0;
 }
 
+/* The last byte of a send is handed out, but not the transfer's. */
+static void write_next_snd(struct exs_write *w)
+{
+	w->snd = list_first_entry(&w->rest, struct exs_snd, node);
+	list_del_init(&w->snd->node);
+	w->offset = 0;
+}
+
 /* The last piece is handed out. */
 static void write_end(struct exs_engine *e, struct exs_tx *tx)
 {
@@ -198,16 +206,20 @@ bool exs_write_next(struct exs_engine *e, u32 max, struct exs_tx *tx)
 	tx->kind = EXS_TX_WRITE;
 	tx->rcv = NULL;
 	tx->snd = w->snd;
-	tx->offset = w->offset + w->done;
+	tx->offset = w->offset;
 	tx->len = min3(w->len - w->done, max, w->snd->max_piece ?: max);
+	tx->len = min_t(u64, tx->len, w->snd->len - w->offset);
 	tx->imm = w->imm;
 	tx->nsegs = seg_slice(tx->segs, &run, w->done, tx->len);
-	tx->snd_done = false;
+	w->offset += tx->len;
 	w->done += tx->len;
 	tx->last = w->done == w->len;
+	tx->snd_done = !tx->last && w->offset == w->snd->len;
 	tx->invalidate = tx->last && w->invalidate;
 	tx->key = w->key;
 	if (tx->last)
 		write_end(e, tx);
+	else if (tx->snd_done)
+		write_next_snd(w);
 	return true;
 }

@@ -84,6 +84,7 @@ extern u64 exs_rules_off;
 #define EXS_CHOICE_GUESS	0x08	/* receiver: nothing is in flight; a message needs
 					 * an advert
 					 */
+#define EXS_CHOICE_GATHER	0x10	/* sender: one transfer for several sends */
 
 static inline bool exs_chosen(const struct exs_engine *e, u8 what, bool *chosen)
 {
@@ -290,6 +291,15 @@ bool exs_policy_waits(struct exs_engine *e);
 bool exs_policy_wants_ring(const struct exs_engine *e);
 bool exs_policy_leaves(struct exs_engine *e);
 bool exs_policy_asks(struct exs_engine *e);
+
+/* Whether the next send goes with the one before it. */
+static inline bool exs_policy_gathers(const struct exs_engine *e)
+{
+	bool chosen;
+
+	return !exs_chosen(e, EXS_CHOICE_GATHER, &chosen) || chosen;
+}
+
 void exs_policy_sent(struct exs_engine *e, u32 len);
 bool exs_policy_more(const struct exs_engine *e, const struct exs_snd *snd, u32 len);
 void exs_policy_opened(struct exs_engine *e);

@@ -23,9 +23,9 @@
  *     after FIN, or if its phase is before Ps. In phase Ps it is held. If it is the first
  *     in phase Ps + 1 and its position is Sp, Ps += 1 and it is held; with another position
  *     bytes are in flight, and the whole phase is void: Ps += 2.
- *  4. DIRECT(n): into the head advert, 1 <= n <= its rest. A WAITALL advert is consumed
- *     when full, any other one by one write.
- *  5. INDIRECT(n): only without an advert, 1 <= n <= F, contiguous in the ring. (A sender
+ *  4. DIRECT(n): into the head advert, 1 <= n <= its rest, bytes of one send or of several. A
+ *     WAITALL advert is consumed when full, any other one by one write.
+ *  5. INDIRECT(n): only without an advert, 1 <= n <= F, likewise, contiguous in the ring. (A sender
  *     may forget its adverts: the INDIRECT voids them, rule 6.) It is the switch: Ps |= 1;
  *     adverts of this phase that arrive later are too late. There is no switch until it can
  *     be sent (ring, space, credits).
@@ -80,6 +80,13 @@ static u32 take_freed(struct exs_engine *e)
  */
 #define RING_PIECE_MIN	4096u
 
+/*
+ * Sends that wait together go as one transfer: one packet, if they are short, one immediate
+ * and one credit. Not too many bytes: the receiver begins with them when the last has come.
+ */
+#define GATHER_BYTES	32768u
+#define GATHER_SENDS	16
+
 static bool stream_has_space(const struct exs_engine *e)
 {
 	return e->space || !exs_rule(RING_FULL);
@@ -115,20 +122,45 @@ static bool stream_has_room(struct exs_engine *e, const struct exs_snd *snd)
 	return exs_stalled(&e->space_stalled, &e->stats.ring_stalls);
 }
 
+/* @len bytes of @snd, and of those in e->write.rest. */
 static void stream_commit(struct exs_engine *e, struct exs_snd *snd, u32 len)
 {
-	snd->taken += len;
 	e->sp += len;
 	exs_policy_sent(e, len);
+	snd->taken += min(len, snd->len - snd->taken);
 	if (snd->taken == snd->len)
 		list_del_init(&snd->node);
+}
+
+/*
+ * Rules 4 and 5: the bytes of a transfer into @room bytes that begins with @snd. It may take
+ * others whole.
+ */
+exs_hot
+static u32 stream_gather(struct exs_engine *e, struct exs_snd *snd, u32 room)
+{
+	u32 len = min_t(u64, snd->len - snd->taken, room);
+	struct exs_snd *next;
+	u32 n;
+
+	room = min(room, GATHER_BYTES);
+	for (n = 1; n < GATHER_SENDS && !list_is_last(&snd->node, &e->sends); n++) {
+		next = list_next_entry(snd, node);
+		if (next->gate || len > room || next->len > room - len || !exs_policy_gathers(e))
+			break;
+		next->taken = next->len;
+		list_move_tail(&next->node, &e->write.rest);
+		len += next->len;
+		e->stats.joined_sends++;
+	}
+	return len;
 }
 
 /* Rule 4. */
 static void stream_begin_direct(struct exs_engine *e, struct exs_snd *snd)
 {
 	struct exs_held *head = exs_held_head(e);
-	u32 len = min_t(u64, snd->len - snd->taken, head->len - head->used);
+	u32 len = stream_gather(e, snd, head->len - head->used);
 
 	exs_write_direct(e, snd, len, exs_imm(EXS_IMM_DIRECT, len));
 	head->used += len;
@@ -175,13 +207,14 @@ static bool stream_tx_eager(struct exs_engine *e, struct exs_snd *snd, struct ex
 /* Rule 5. */
 static void stream_begin_indirect(struct exs_engine *e, struct exs_snd *snd)
 {
-	u32 len = min_t(u64, snd->len - snd->taken, max(e->peer_ring / 4, RING_PIECE_MIN));
+	u32 room = max(e->peer_ring / 4, RING_PIECE_MIN), len;
 	enum exs_imm_kind kind;
 
 	if (exs_rule(CONTIGUOUS))
-		len = min(len, e->peer_ring - e->ring_pos);
+		room = min(room, e->peer_ring - e->ring_pos);
 	if (exs_rule(RING_FULL))
-		len = min(len, e->space);
+		room = min(room, e->space);
+	len = stream_gather(e, snd, room);
 	stream_switch(e);
 	e->space -= len;
 	kind = exs_policy_more(e, snd, len) ? EXS_IMM_MORE : EXS_IMM_INDIRECT;

@@ -52,6 +52,7 @@ static void exs_chain_clear(struct exs_verbs_chain *chain)
 	exs_wrs_clear(&chain->before);
 	exs_wrs_clear(&chain->early);
 	exs_wrs_clear(&chain->late);
+	chain->joint = NULL;
 	chain->nwrs = 0;
 	chain->nsges = 0;
 	chain->nbytes = 0;
@@ -108,6 +109,7 @@ static union exs_verbs_wr *exs_chain_new(struct exs_verbs_chain *chain)
 
 	if (exs_chain_is_full(chain))
 		exs_chain_post(chain);
+	chain->joint = NULL;
 	wr = &chain->wrs[chain->nwrs++];
 	memset(wr, 0, sizeof(*wr));
 	wr->send.wr_cqe = &chain->v->quiet;

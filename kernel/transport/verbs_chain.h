@@ -54,6 +54,8 @@ struct exs_verbs_wrs {
  * @before: requests in front of @early
  * @early: registrations and invalidations
  * @late: requests behind them
+ * @joint: the last one of @late, a WRITE that the next send's bytes can go with; or NULL
+ * @joint_end: remote address behind it
  * @nwrs: requests of all three
  * @nsges: elements in use
  * @nbytes: bytes in use
@@ -70,6 +72,8 @@ struct exs_verbs_chain {
 	struct exs_verbs_wrs before;
 	struct exs_verbs_wrs early;
 	struct exs_verbs_wrs late;
+	struct ib_rdma_wr *joint;
+	u64 joint_end;
 	u32 nwrs;
 	u32 nsges;
 	u32 nbytes;
@@ -105,11 +109,12 @@ static inline struct ib_sge *exs_chain_sges(struct exs_verbs_chain *chain)
 	return chain->sges + chain->nsges;
 }
 
-/* The next @n elements are those of @wr. */
+/* The next @n elements are those of @wr, which has none yet, or those just before them. */
 static inline void exs_chain_use_sges(struct exs_verbs_chain *chain, struct ib_send_wr *wr, u32 n)
 {
-	wr->sg_list = exs_chain_sges(chain);
-	wr->num_sge = n;
+	if (!wr->num_sge)
+		wr->sg_list = exs_chain_sges(chain);
+	wr->num_sge += n;
 	chain->nsges += n;
 }
 

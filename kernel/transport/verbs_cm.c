@@ -264,6 +264,7 @@ static int exs_verbs_step_retry(struct exs_verbs_ep *v)
 	int err;
 
 	v->retries++;
+	exs_count(conn->xn, connects_again, 1);
 	exs_verbs_undo_qp(v);
 	clear_bit(EXS_VERBS_STARTED, &v->flags);
 	/* The old one's receives were flushed. */

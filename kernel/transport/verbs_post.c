@@ -9,7 +9,8 @@
  *   ADVERT   LOCAL_INV... of an earlier advert's keys, REG_MR..., SEND
  *   RING     REG_MR..., SEND
  *            (soft-RoCE: LOCAL_INV, REG_MR each)
- *   WRITE    WRITE..., the last with an immediate if it ends a transfer;
+ *   WRITE    WRITE..., the last with an immediate if it ends a transfer; the bytes of
+ *            several sends that one transfer takes are one WRITE if possible;
  *            on iWARP, which has none, and to have the peer's device invalidate a
  *            key, followed by a SEND of WRITTEN
  *
@@ -234,8 +235,8 @@ static int exs_verbs_add_written(struct exs_verbs_chain *chain, struct exs_tx *t
 }
 
 /*
- * Where @wr finds up to @len bytes of the piece @tx from byte @done on. Return: the number;
- * 0: they are not there.
+ * Where @wr finds, behind those that it has, up to @len bytes of the piece @tx from byte @done
+ * on. Return: the number; 0: they are not there.
  */
 static u32 exs_verbs_local(struct exs_verbs_chain *chain, const struct exs_tx *tx, u32 done,
 			   u32 len, struct ib_send_wr *wr)
@@ -245,7 +246,7 @@ static u32 exs_verbs_local(struct exs_verbs_chain *chain, const struct exs_tx *t
 	int n = 1;
 
 	/* For short sends only: the cursor need not be at the bytes. */
-	if (tx->snd->len <= EXS_WIRE_DATA_MAX && exs_verbs_is_inline(v, len)) {
+	if (!wr->num_sge && tx->snd->len <= EXS_WIRE_DATA_MAX && exs_verbs_is_inline(v, len)) {
 		if (exs_xfer_get(x, tx->offset + done, exs_chain_bytes(chain), len))
 			return 0;
 		exs_chain_use_bytes(chain, wr, len);
@@ -259,9 +260,38 @@ static u32 exs_verbs_local(struct exs_verbs_chain *chain, const struct exs_tx *t
 		};
 	else
 		len = exs_verbs_gather(v, x, tx->offset + done, len, exs_chain_sges(chain),
-				       v->max_sge, &n);
+				       v->max_sge - wr->num_sge, &n);
 	exs_chain_use_sges(chain, wr, n);
 	return len;
+}
+
+/*
+ * The next send's bytes can go with @wr's, which end at @end, as long as it has room for more
+ * elements. Its completion is then that of the last of these sends, and ends all of them.
+ */
+static void exs_verbs_may_join(struct exs_verbs_chain *chain, struct ib_rdma_wr *wr, u64 end)
+{
+	if (wr->wr.send_flags & IB_SEND_INLINE || wr->wr.num_sge >= chain->v->max_sge)
+		return;
+	chain->joint = wr;
+	chain->joint_end = end;
+}
+
+/* A WRITE for what goes to @to: a new one, unless it is joined to the last. */
+exs_hot
+static struct ib_rdma_wr *exs_verbs_write_to(struct exs_verbs_chain *chain,
+					     const struct exs_seg *to)
+{
+	struct ib_rdma_wr *wr = chain->joint;
+
+	chain->joint = NULL;
+	if (wr && wr->rkey == to->key && chain->joint_end == to->addr)
+		return wr;
+	wr = &exs_verbs_add_wr(chain)->rdma;
+	wr->wr.opcode = IB_WR_RDMA_WRITE;
+	wr->remote_addr = to->addr;
+	wr->rkey = to->key;
+	return wr;
 }
 
 /* An immediate, or a WRITTEN, ends a transfer; a transfer without bytes is only that. */
@@ -274,13 +304,11 @@ static int exs_verbs_add_write(struct exs_verbs_chain *chain, struct exs_tx *tx)
 	struct exs_seg to = {};
 
 	while (!all) {
-		struct ib_rdma_wr *wr = &exs_verbs_add_wr(chain)->rdma;
+		struct ib_rdma_wr *wr;
 
 		while (done < tx->len && !to.len && i < tx->nsegs)
 			to = tx->segs[i++];
-		wr->wr.opcode = IB_WR_RDMA_WRITE;
-		wr->remote_addr = to.addr;
-		wr->rkey = to.key;
+		wr = exs_verbs_write_to(chain, &to);
 		n = min(to.len, tx->len - done);
 		if (n)
 			n = exs_verbs_local(chain, tx, done, n, &wr->wr);
@@ -295,6 +323,8 @@ static int exs_verbs_add_write(struct exs_verbs_chain *chain, struct exs_tx *tx)
 			wr->wr.ex.imm_data = cpu_to_be32(tx->imm);
 		}
 		exs_verbs_wr_ready(chain, &wr->wr, all && !written);
+		if (all && tx->snd_done && !tx->last)
+			exs_verbs_may_join(chain, wr, to.addr);
 	}
 	return written ? exs_verbs_add_written(chain, tx) : 0;
 }
@@ -320,7 +350,8 @@ static bool exs_verbs_may_be_unsignaled(const struct exs_verbs_ep *v)
 
 /*
  * Return: the send of the piece @tx, if it ends when posted; or NULL. Sends end in order, except
- * for plain ones, whose end no program sees.
+ * for plain ones, whose end no program sees: if the connection fails, none may have succeeded
+ * behind one that did not.
  */
 static struct exs_xfer *exs_verbs_begin_data(struct exs_verbs_ep *v,
 					     struct exs_verbs_slot *slot,

@@ -244,6 +244,7 @@ static void exs_verbs_drop_qp(struct exs_verbs_ep *v)
 {
 	struct exs_conn *conn = v->ep.conn;
 
+	exs_count(conn->xn, stops_refused, 1);
 	spin_lock(&conn->lock);
 	exs_verbs_fail(v, 0);
 	spin_unlock(&conn->lock);

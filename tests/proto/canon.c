@@ -96,7 +96,8 @@ static void pack_held(const struct side *s, const struct side *o)
 static void pack_sender(const struct side *s, const struct side *o)
 {
 	const struct exs_engine *e = &s->e;
-	u32 phase = (o->e.pr & ~1u) - 64;
+	u32 phase = (o->e.pr & ~1u) - 64, n = 0;
+	const struct exs_snd *rest;
 
 	pack(e->ps - phase);
 	pack(e->sp - START_POSITION);
@@ -116,6 +117,9 @@ static void pack_sender(const struct side *s, const struct side *o)
 		return;
 	}
 	pack(1 + world_send_index(s, e->write.snd));
+	list_for_each_entry(rest, &e->write.rest, node)
+		n++;
+	pack(n);
 	pack(e->write.len);
 	pack(e->write.done);
 	pack(kind_of(e->write.imm));

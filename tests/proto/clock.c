@@ -226,11 +226,19 @@ static void send_ended(struct clock *c, struct host *h, const struct exs_tx *tx,
 		at(c, now + c->costs.wake + c->load.think, SEND, h - c->host, tx->snd - h->send, NULL);
 }
 
+/* A piece that goes with the next send's costs nothing by itself. */
+static u64 packet(const struct clock *c, const struct exs_tx *tx)
+{
+	bool joined = tx->kind == EXS_TX_WRITE && tx->snd_done && !tx->last;
+
+	return joined ? 0 : c->costs.packet;
+}
+
 /* Return: the processor's work for it. @run: adverts of this run. */
 static u64 transmit(struct clock *c, struct host *h, struct exs_tx *tx, u64 now, u32 *run)
 {
 	bool advert = tx->kind == EXS_TX_ADVERT;
-	u64 cost = c->costs.packet + (advert ? c->costs.key : 0);
+	u64 cost = packet(c, tx) + (advert ? c->costs.key : 0);
 
 	fill_segs(&h->e, tx);
 	/* The registrations of a run are in one place. */
@@ -319,7 +327,7 @@ static u64 took(struct clock *c, struct host *h, const struct exs_tx *tx, const 
 static u64 arrives(struct clock *c, struct host *h, struct exs_tx *tx)
 {
 	struct exs_rcv *rcv = NULL;
-	u64 cost = c->costs.packet;
+	u64 cost = packet(c, tx);
 	int err = 0;
 
 	h->e.kept.space = 0;

@@ -63,9 +63,9 @@ static bool parse_size(struct side_plan *plan, const char **s)
 /* Letters for the policy's choices; "-" for none. */
 static bool parse_choice(struct side_plan *plan, const char **s)
 {
-	static const char letters[] = "WALG-";
+	static const char letters[] = "WALGT-";
 	static const u32 bits[] = { EXS_CHOICE_WAIT, EXS_CHOICE_ASK, EXS_CHOICE_LEAVE,
-				    EXS_CHOICE_GUESS, 0 };
+				    EXS_CHOICE_GUESS, EXS_CHOICE_GATHER, 0 };
 	const char *letter;
 	u32 choice = 0;
 

@@ -118,10 +118,106 @@ static void test_own_pieces(void)
 	snd[1].max_piece = 8192;
 	send_on(&a, &snd[2], 6000);
 	EXPECT(exs_engine_next_tx(&a, 6000, &tx) && tx.len == 4096 && !tx.last);
-	EXPECT(exs_engine_next_tx(&a, 6000, &tx) && tx.len == 904 && tx.last && tx.snd_done);
+	EXPECT(exs_engine_next_tx(&a, 6000, &tx) && tx.len == 904 && !tx.last && tx.snd_done);
 	EXPECT(exs_engine_next_tx(&a, 6000, &tx) && tx.len == 6000 && tx.snd == &snd[1]);
-	EXPECT(exs_engine_next_tx(&a, 6000, &tx) && tx.len == 3000 && tx.last);
+	EXPECT(exs_engine_next_tx(&a, 6000, &tx) && tx.len == 3000 && !tx.last);
 	EXPECT(exs_engine_next_tx(&a, 6000, &tx) && tx.len == 6000 && tx.snd == &snd[2]);
+}
+
+/* The next transfer is one of @len bytes, in however many pieces. */
+static bool writes_all(u32 len)
+{
+	do {
+		if (!next(&a) || tx.kind != EXS_TX_WRITE)
+			return false;
+	} while (!tx.last);
+	return exs_imm_len(tx.imm) == len && !hand(&b);
+}
+
+/* The next piece is the whole of @s, and the transfer's last or not. */
+static bool piece(const struct exs_snd *s, u64 addr, bool last)
+{
+	return next(&a) && tx.kind == EXS_TX_WRITE && tx.snd == s && !tx.offset && tx.len == s->len &&
+	       tx.snd_done && tx.last == last && tx.nsegs == 1 && tx.segs[0].addr == addr;
+}
+
+/* Sends that wait together are one transfer: one immediate, one credit. */
+static void test_gathered(void)
+{
+	u16 credits;
+
+	start_ring(200);
+	send_on(&a, &snd[0], 10);
+	send_on(&a, &snd[1], 20);
+	send_on(&a, &snd[2], 5);
+	send_on(&a, &snd[3], 200);
+	credits = a.credits.have;
+	EXPECT(piece(&snd[0], 2, false) && piece(&snd[1], 12, false) && piece(&snd[2], 32, true));
+	EXPECT(a.credits.have == credits - 1 && exs_imm_len(tx.imm) == 35 && !hand(&b));
+	EXPECT(a.sp == 1 + 35 && exs_engine_readable(&b) == 35 && a.stats.indirect_writes == 2);
+	/* One that does not fit whole begins the next. */
+	EXPECT(writes(&a, &b, EXS_IMM_INDIRECT, 200 - 36) && !tx.snd_done);
+	recv_on(&b, &rcv[0], 100, 0);
+	recv_on(&b, &rcv[1], 100, 0);
+	EXPECT(copies(&b) == 199);
+	/* Its rest goes with those behind it, also into a receive. */
+	EXPECT(passes(&b, &a, EXS_MSG_SPACE));
+	send_on(&a, &snd[4], 1);
+	EXPECT(next(&a) && tx.snd == &snd[3] && tx.offset == 164 && tx.len == 36 && !tx.last);
+	EXPECT(piece(&snd[4], 37, true) && exs_imm_len(tx.imm) == 37 && !hand(&b));
+}
+
+static void test_gathered_direct(void)
+{
+	u32 i;
+
+	start();
+	recv_on(&b, &rcv[0], 29, EXS_RCV_DIRECT);
+	recv_on(&b, &rcv[1], 20, EXS_RCV_DIRECT);
+	EXPECT(passes(&b, &a, EXS_MSG_ADVERT) && passes(&b, &a, EXS_MSG_ADVERT));
+	for (i = 0; i < 4; i++)
+		send_on(&a, &snd[i], 10);
+	EXPECT(piece(&snd[0], 29000, false) && piece(&snd[1], 29010, true));
+	EXPECT(!hand(&b) && rcv[0].filled == 20);
+	EXPECT(piece(&snd[2], 20000, false) && piece(&snd[3], 20010, true));
+	EXPECT(!hand(&b) && rcv[1].filled == 20);
+}
+
+/* What is part of a transfer goes with it, or fails with the connection. */
+static void test_gathered_ends(void)
+{
+	u32 i;
+
+	start_ring(200);
+	for (i = 0; i < 5; i++)
+		send_on(&a, &snd[i], 10);
+	EXPECT(exs_engine_cancel_snd(&a, &snd[1]) && exs_engine_next_snd_done(&a) == &snd[1]);
+	EXPECT(piece(&snd[0], 2, false));
+	EXPECT(!exs_engine_cancel_snd(&a, &snd[0]) && !exs_engine_cancel_snd(&a, &snd[2]));
+	EXPECT(!exs_engine_cancel_snd(&a, &snd[3]) && !exs_engine_cancel_snd(&a, &snd[4]));
+	EXPECT(!exs_engine_last_snd(&a));
+	EXPECT(piece(&snd[2], 12, false));
+	exs_engine_fail(&a, -ETIMEDOUT);
+	EXPECT(exs_engine_next_snd_done(&a) == &snd[3] && snd[3].err == -ETIMEDOUT);
+	EXPECT(exs_engine_next_snd_done(&a) == &snd[4] && snd[4].err == -ETIMEDOUT);
+	EXPECT(!exs_engine_next_snd_done(&a) && !next(&a));
+}
+
+/* Neither more bytes nor more sends than a receiver should wait for. */
+static void test_gathered_bounds(void)
+{
+	static struct exs_snd many[40];
+	u32 i, n;
+
+	start_ring(200000);
+	for (i = 0; i < 3; i++)
+		send_on(&a, &snd[i], 16384);
+	EXPECT(writes_all(32768) && writes_all(16384));
+	for (i = 0; i < 40; i++)
+		send_on(&a, &many[i], 1);
+	for (n = 40; n; n -= min(n, 16u))
+		EXPECT(writes_all(min(n, 16u)));
+	EXPECT(!next(&a));
 }
 
 /* A send that waits may grow; one that has begun may not. */
@@ -273,8 +369,8 @@ static void test_gate(void)
 	EXPECT(writes(&a, &b, EXS_IMM_INDIRECT, 3) && !next(&a));
 	send_at(&a, &snd[3], &snd[1], 5);
 	send_at(&a, &snd[4], &snd[1], 6);
-	EXPECT(writes(&a, &b, EXS_IMM_INDIRECT, 5) && tx.snd == &snd[3]);
-	EXPECT(writes(&a, &b, EXS_IMM_INDIRECT, 6) && tx.snd == &snd[4]);
+	EXPECT(next(&a) && tx.snd == &snd[3] && tx.len == 5);
+	EXPECT(writes(&a, &b, EXS_IMM_INDIRECT, 11) && tx.snd == &snd[4]);
 	EXPECT(!next(&a) && !exs_engine_next_snd_done(&a));
 	exs_engine_open(&a, &snd[1]);
 	EXPECT(exs_engine_next_snd_done(&a) == &snd[1] && !snd[1].err && !snd[1].gate);
@@ -725,6 +821,10 @@ int main(void)
 	static const struct test tests[] = {
 		{ "direct", test_direct },
 		{ "the last send", test_last },
+		{ "sends that wait go together", test_gathered },
+		{ "sends that wait go together into a receive", test_gathered_direct },
+		{ "the ends of sends that go together", test_gathered_ends },
+		{ "how many sends go together", test_gathered_bounds },
 		{ "WAITALL in windows", test_waitall_windows },
 		{ "cancelled in order", test_cancel_in_order },
 		{ "receives for nothing", test_nothing_in_turn },

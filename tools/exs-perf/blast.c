@@ -22,12 +22,15 @@ static bool more(const struct perf_options *o, uint64_t started, double start)
 	return perf_now() - start < o->seconds;
 }
 
-static bool send_one(struct perf *p, int i)
+/* What has ended begins again by one call. */
+static bool begin(struct perf *p, int type, uint64_t first, int n)
 {
-	if (!buffer_send(&p->b, p->fd, i, p->size))
-		return true;
-	say_errno("exs_send");
-	return false;
+	exs_op_t ops[PERF_MAX_DEPTH];
+	int i;
+
+	for (i = 0; i < n; i++)
+		ops[i] = perf_op(p, type, (first + i) % p->depth);
+	return !n || perf_submit(p, ops, n);
 }
 
 /* Each send has a buffer; it does not matter which send has ended. */
@@ -35,11 +38,14 @@ static bool pump(struct perf *p, double start)
 {
 	uint64_t started = 0, ended = 0;
 	struct perf_moved m;
+	int n;
 
 	for (;;) {
-		while (started - ended < p->depth && more(p->o, started, start))
-			if (!send_one(p, started++ % p->depth))
-				return false;
+		for (n = 0; started + n - ended < p->depth && more(p->o, started + n, start); n++)
+			;
+		if (!begin(p, EXS_EVT_SEND, started, n))
+			return false;
+		started += n;
 		if (started == ended)
 			return true;
 		if (!perf_wait(p, p->depth < 16 ? p->depth : 16, &m))
@@ -88,33 +94,21 @@ bool blast_client(struct perf *p)
 	return true;
 }
 
-static bool receive(struct perf *p, int i)
-{
-	int flags = p->o->type == SOCK_STREAM ? MSG_WAITALL : 0;
-
-	if (!buffer_recv(&p->b, p->fd, i, p->size, flags))
-		return true;
-	say_errno("exs_recv");
-	return false;
-}
-
 /* Receives end in the order in which they were started. */
 static bool drain(struct perf *p, uint64_t *bytes)
 {
 	uint64_t next = 0;
 	struct perf_moved m;
-	unsigned int i;
 
-	for (i = 0; i < p->depth; i++)
-		if (!receive(p, i))
-			return false;
+	if (!begin(p, EXS_EVT_RECV, 0, p->depth))
+		return false;
 	while (perf_wait(p, p->depth < 16 ? p->depth : 16, &m)) {
 		*bytes += m.received;
-		for (i = 0; i < m.receives && !m.eof; i++)
-			if (!receive(p, next++ % p->depth))
-				return false;
 		if (m.eof)
 			return true;
+		if (!begin(p, EXS_EVT_RECV, next, m.receives))
+			return false;
+		next += m.receives;
 	}
 	return false;
 }

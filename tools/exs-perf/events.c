@@ -30,6 +30,29 @@ double perf_now(void)
 	return ts.tv_sec + ts.tv_nsec / 1e9;
 }
 
+exs_op_t perf_op(const struct perf *p, int type, int i)
+{
+	bool whole = type == EXS_EVT_RECV && p->o->type == SOCK_STREAM;
+
+	return (exs_op_t){
+		.exs_op_type = type,
+		.exs_op_fd = p->fd,
+		.exs_op_flags = whole ? MSG_WAITALL : type == EXS_EVT_SEND ? MSG_NOSIGNAL : 0,
+		.exs_op_region = p->b.region,
+		.exs_op_buf = buffer_at(&p->b, i),
+		.exs_op_len = p->size,
+		.exs_op_handle = i,
+	};
+}
+
+bool perf_submit(struct perf *p, const exs_op_t *ops, int n)
+{
+	if (exs_submit(p->b.queue, ops, n) == n)
+		return true;
+	say_errno("exs_submit");
+	return false;
+}
+
 static bool add(const exs_event_t *ev, struct perf_moved *m)
 {
 	size_t len = ev->exs_evt_union.exs_evt_xfer.exs_evt_length;

@@ -82,6 +82,12 @@ double perf_now(void);
  */
 void perf_watch(bool on);
 
+/* The transfer of buffer @i: a receive on a stream waits for all of it. */
+exs_op_t perf_op(const struct perf *p, int type, int i);
+
+/* Return: false: failed; prints the reason. */
+bool perf_submit(struct perf *p, const exs_op_t *ops, int n);
+
 /*
  * Wait for @n events, and add up the bytes of sends and receives. Return: false: failed;
  * prints the reason.

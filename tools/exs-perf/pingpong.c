@@ -19,44 +19,21 @@ enum { OUT, IN, IN_TOO, BUFFERS };
 
 _Static_assert(BUFFERS == PERF_PINGPONG_DEPTH, "both ends have so many");
 
-static exs_op_t op_of(const struct perf *p, int type, int buffer)
-{
-	bool whole = type == EXS_EVT_RECV && p->o->type == SOCK_STREAM;
-
-	return (exs_op_t){
-		.exs_op_type = type,
-		.exs_op_fd = p->fd,
-		.exs_op_flags = whole ? MSG_WAITALL : 0,
-		.exs_op_region = p->b.region,
-		.exs_op_buf = buffer_at(&p->b, buffer),
-		.exs_op_len = p->size,
-		.exs_op_handle = buffer,
-	};
-}
-
-static bool submit(struct perf *p, const exs_op_t *op, int n)
-{
-	if (exs_submit(p->b.queue, op, n) == n)
-		return true;
-	say_errno("exs_submit");
-	return false;
-}
-
 static bool receive(struct perf *p, int buffer)
 {
-	exs_op_t op = op_of(p, EXS_EVT_RECV, buffer);
+	exs_op_t op = perf_op(p, EXS_EVT_RECV, buffer);
 
-	return submit(p, &op, 1);
+	return perf_submit(p, &op, 1);
 }
 
 static bool send_and_receive(struct perf *p, int buffer)
 {
 	const exs_op_t op[] = {
-		op_of(p, EXS_EVT_SEND, OUT),
-		op_of(p, EXS_EVT_RECV, buffer),
+		perf_op(p, EXS_EVT_SEND, OUT),
+		perf_op(p, EXS_EVT_RECV, buffer),
 	};
 
-	return submit(p, op, 2);
+	return perf_submit(p, op, 2);
 }
 
 /* @buffer: in: one without a receive; out: the one with the answer. */

@@ -255,6 +255,21 @@ sock.connect_ex(("10.77.0.1", 7063))'
 	[[ $OUT = *"socket 70000: TCP"*"epoll set is not known"* ]] || fail "it says: $OUT"
 }
 
+# So does one that two sets have; it stays in both.
+case_several_sets()
+{
+	must exs-run -v -r 'exs connect' -r tcp python3 -c '
+import select, socket
+sock = socket.socket(socket.AF_INET, socket.SOCK_STREAM | socket.SOCK_NONBLOCK)
+sets = [select.epoll() for i in range(2)]
+for one in sets:
+    one.register(sock, select.EPOLLOUT)
+sock.connect_ex(("10.77.0.1", 7063))
+for one in sets:
+    assert one.poll(10)[0][0] == sock.fileno()'
+	[[ $OUT = *": TCP"*"it is in several"* ]] || fail "it says: $OUT"
+}
+
 # An address alone, of two: the port comes with the connection.
 case_exchange_address()
 {

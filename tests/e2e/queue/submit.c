@@ -211,6 +211,80 @@ static void stops_at(exs_op_t bad, int err)
 	no_event(q);
 }
 
+static void take_all(const struct pair *p, const exs_op_t *sends, int count)
+{
+	static char taken[65536];
+	size_t total = 0;
+	ssize_t n;
+	int i;
+
+	for (i = 0; i < count && e2e.seq; i++)
+		must_be(recv(p->s, taken, sizeof(taken), 0), sends[i].exs_op_len);
+	if (e2e.seq)
+		return;
+	for (i = 0; i < count; i++)
+		total += sends[i].exs_op_len;
+	for (; total; total -= n)
+		n = must(recv(p->s, taken, total < sizeof(taken) ? total : sizeof(taken), 0));
+}
+
+/* Sends that are copied, of nothing, and of memory that the device reads: they end as they were started. */
+static void in_order(void)
+{
+	enum { N = 48, LONG = 60000, SHORT = 100 };
+	static const size_t lengths[] = { LONG, SHORT, 0, SHORT, LONG, 0, 0, SHORT };
+	exs_qhandle_t q = queue_new(N);
+	char *buf = pages(LONG);
+	exs_mhandle_t m = region_new(buf, LONG, 0);
+	exs_op_t sends[N];
+	struct pair p;
+	int i, together;
+
+	pair_open(&p);
+	for (i = 0; i < N; i++) {
+		sends[i] = an_op(EXS_EVT_SEND, p.c, buf, lengths[i % ARRAY_SIZE(lengths)], i);
+		sends[i].exs_op_region = m;
+	}
+	for (together = 0; together < 2; together++) {
+		for (i = 0; i < N && !together; i++)
+			must_be(exs_submit(q, &sends[i], 1), 1);
+		if (together)
+			must_be(exs_submit(q, sends, N), N);
+		take_all(&p, sends, N);
+		for (i = 0; i < N; i++)
+			event_is(q, EXS_EVT_SEND, i, 0, sends[i].exs_op_len);
+	}
+	no_event(q);
+}
+
+/* Sends that start together are few transfers, each in as many pieces of memory as the device takes. */
+static void joined(void)
+{
+	enum { N = 16, LEN = 1500, PAGE = 4096, ROUNDS = 20 };
+	exs_qhandle_t q = queue_new(N);
+	char *buf = pages((N + 1) * PAGE);
+	exs_mhandle_t m = region_new(buf, (N + 1) * PAGE, EXS_ACCESS_READ);
+	exs_op_t sends[N];
+	struct pair p;
+	int i, round;
+
+	pair_open(&p);
+	for (i = 0; i < N; i++) {
+		/* Across two pages. */
+		sends[i] = an_op(EXS_EVT_SEND, p.c, buf + i * PAGE + PAGE - LEN / 2, LEN, i);
+		sends[i].exs_op_region = m;
+		data_fill(1, i * LEN, sends[i].exs_op_buf, LEN);
+	}
+	for (round = 0; round < ROUNDS; round++) {
+		must_be(exs_submit(q, sends, N), N);
+		recv_all(p.s, 1, 0, N * LEN);
+		for (i = 0; i < N; i++)
+			event_is(q, EXS_EVT_SEND, i, 0, LEN);
+	}
+	check(delta("joined_sends") >= ROUNDS * N / 2, "only %ld sends were joined", delta("joined_sends"));
+	no_event(q);
+}
+
 /* Operations in a row on one socket start together: also if there is no last one, or one that is different. */
 static void together(void)
 {
@@ -235,6 +309,12 @@ static void together(void)
 	must_be(errno, EBADF);
 	must_be(recv(p[0].s, bytes, 1, 0), 1);
 	must_be(recv(p[0].s, bytes, 1, 0), 1);
+	/* So it does at this socket. */
+	ops[2] = an_op(EXS_EVT_SEND, p[0].c, (void *)8, 1, 2);
+	must_be(exs_submit(q, ops, N), 2);
+	must_be(errno, EFAULT);
+	must_be(recv(p[0].s, bytes, 1, 0), 1);
+	must_be(recv(p[0].s, bytes, 1, 0), 1);
 	/* Another socket; a close. */
 	ops[2] = an_op(EXS_EVT_SEND, p[1].c, "y", 1, 2);
 	ops[3] = a_close(p[0].c, 3);
@@ -245,7 +325,7 @@ static void together(void)
 	must_be(recv(p[0].s, bytes, 1, 0), 1);
 	must_be(recv(p[1].s, bytes, 1, 0), 1);
 	must_be(recv(p[0].s, bytes, 1, 0), 0);
-	for (i = 0; i < 2 + 4; i++)
+	for (i = 0; i < 2 + 2 + 4; i++)
 		must_be(event_next(q).exs_evt_errno, 0);
 	no_event(q);
 }
@@ -365,6 +445,8 @@ static void wrong(void)
 static const struct e2e_case cases[] = {
 	{ "mixed", mixed, .on = ON_BOTH },
 	{ "accept_and_close", accept_and_close, .on = ON_STREAM },
+	{ "in_order", in_order, .on = ON_BOTH },
+	{ "joined", joined, .on = ON_STREAM },
 	{ "together", together, .on = ON_BOTH | ON_TCP },
 	{ "accept_and_threads", accept_and_threads, .on = ON_STREAM },
 	{ "partly", partly, .on = ON_STREAM },

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Keeps a connection busy in both directions until it fails, then says with
- * which errno, and that every operation had its one event. For two.py, which
+ * Keeps a connection busy in both directions, with long and short sends in turn, until it
+ * fails, then says with which errno, and that every operation had its one event. For two.py, which
  * causes the failure from outside.
  *
  *	endure serve|connect|leave stream|seqpacket ADDRESS PORT
@@ -19,6 +19,7 @@
 
 #define OPS	8
 #define PIECE	(256 * 1024)
+#define SHORT	100		/* copied; every other send */
 #define MANY	64		/* events between two lines */
 
 struct load {
@@ -27,6 +28,7 @@ struct load {
 	exs_mhandle_t m;
 	exs_qhandle_t q;
 	bool out[2 * OPS];	/* outstanding */
+	bool send_failed;
 	int outstanding;
 	int err;
 };
@@ -41,7 +43,7 @@ static void start(struct load *l, int i)
 	if (i < OPS)
 		failed = exs_recv(l->fd, l->buf, PIECE, e2e.seq ? 0 : MSG_WAITALL, l->q, i, l->m);
 	else
-		failed = exs_send(l->fd, l->buf + PIECE, PIECE, MSG_NOSIGNAL, l->q, i, l->m);
+		failed = exs_send(l->fd, l->buf + PIECE, i % 2 ? SHORT : PIECE, MSG_NOSIGNAL, l->q, i, l->m);
 	if (failed) {
 		l->err = errno;
 		return;
@@ -57,6 +59,9 @@ static void take(struct load *l)
 	bool end = !ev.exs_evt_errno && i < OPS && !ev.exs_evt_union.exs_evt_xfer.exs_evt_length;
 
 	check(i >= 0 && i < 2 * OPS && l->out[i], "an event of operation %d, which is not under way", i);
+	check(i < OPS || ev.exs_evt_errno || !l->send_failed, "a send succeeds behind one that failed");
+	if (i >= OPS && ev.exs_evt_errno)
+		l->send_failed = true;
 	l->out[i] = false;
 	l->outstanding--;
 	if (ev.exs_evt_errno && !l->err)

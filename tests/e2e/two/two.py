@@ -424,9 +424,11 @@ def stale_queue_pairs(a, b):
         a.check("rdma link delete rxe0", LIMIT)
     finally:
         a.check(f"tc qdisc del dev eth0 root; {add}", LIMIT)
+    again = counter(a, "connects_again")
     client = a.start(f"python3 -c '{IDLE_ONES}' connect")
     after = numbers(client)
     # The old numbers were tried and refused.
+    assert counter(a, "connects_again") > again
     assert len(after) == 3 and min(after) > max(before), f"{before} {after}"
     client.kill()
     server.kill()

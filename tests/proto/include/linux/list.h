@@ -25,6 +25,11 @@ static inline int list_is_singular(const struct list_head *head)
 	return head->next != head && head->next == head->prev;
 }
 
+static inline int list_is_last(const struct list_head *node, const struct list_head *head)
+{
+	return node->next == head;
+}
+
 static inline void list_add_tail(struct list_head *node, struct list_head *head)
 {
 	node->next = head;
@@ -54,14 +59,14 @@ static inline void list_move_tail(struct list_head *node, struct list_head *head
 	list_entry((head)->next, type, member)
 #define list_first_entry_or_null(head, type, member) \
 	(list_empty(head) ? NULL : list_entry((head)->next, type, member))
-#define list_next_of(pos, member) \
+#define list_next_entry(pos, member) \
 	list_entry((pos)->member.next, __typeof__(*(pos)), member)
 #define list_for_each_entry(pos, head, member) \
 	for (pos = list_entry((head)->next, __typeof__(*pos), member); \
-	     &pos->member != (head); pos = list_next_of(pos, member))
+	     &pos->member != (head); pos = list_next_entry(pos, member))
 #define list_for_each_entry_safe(pos, tmp, head, member) \
 	for (pos = list_entry((head)->next, __typeof__(*pos), member), \
-	     tmp = list_next_of(pos, member); &pos->member != (head); \
-	     pos = tmp, tmp = list_next_of(tmp, member))
+	     tmp = list_next_entry(pos, member); &pos->member != (head); \
+	     pos = tmp, tmp = list_next_entry(tmp, member))
 
 #endif
