@@ -196,6 +196,8 @@ static void test_gathered_ends(void)
 	EXPECT(!exs_engine_cancel_snd(&a, &snd[0]) && !exs_engine_cancel_snd(&a, &snd[2]));
 	EXPECT(!exs_engine_cancel_snd(&a, &snd[3]) && !exs_engine_cancel_snd(&a, &snd[4]));
 	EXPECT(!exs_engine_last_snd(&a));
+	send_on(&a, &snd[5], 10);
+	EXPECT(exs_engine_cancel_snd(&a, &snd[5]) && exs_engine_next_snd_done(&a) == &snd[5]);
 	EXPECT(piece(&snd[2], 12, false));
 	exs_engine_fail(&a, -ETIMEDOUT);
 	EXPECT(exs_engine_next_snd_done(&a) == &snd[3] && snd[3].err == -ETIMEDOUT);
@@ -218,6 +220,62 @@ static void test_gathered_bounds(void)
 	for (n = 40; n; n -= min(n, 16u))
 		EXPECT(writes_all(min(n, 16u)));
 	EXPECT(!next(&a));
+}
+
+/* All that there is to transmit. Return: whether b advertised, which has the request. */
+static bool talk(void)
+{
+	bool advert = false;
+
+	while (next(&a) ? !hand(&b) : next(&b) && !hand(&a)) {
+		advert = advert || (tx.kind == EXS_TX_ADVERT && tx.rcv == &rcv[0]);
+		if (a.ring_wanted)
+			exs_engine_ring_ready(&a, 65536);
+		if (b.ring_wanted)
+			exs_engine_ring_ready(&b, 65536);
+	}
+	return advert;
+}
+
+static void send_and_take(struct exs_engine *from, struct exs_engine *to, u64 len)
+{
+	send_on(from, &snd[0], len);
+	talk();
+	copies(to);
+	EXPECT(exs_engine_next_rcv_done(to) && exs_engine_readable(to) == 0);
+}
+
+/* A request, and its answer of @len bytes to a receive that is there. Return: whether it is advertised. */
+static bool takes_turn(u64 len)
+{
+	bool advert;
+
+	recv_on(&a, &rcv[0], len, EXS_RCV_DIRECT);
+	advert = talk();
+	recv_on(&b, &rcv[1], 2000, 0);
+	send_and_take(&a, &b, 2000);
+	send_and_take(&b, &a, len);
+	EXPECT(rcv[0].filled == len);
+	return advert;
+}
+
+/* Of turns with short answers only the first are advertised. */
+static void test_turns(void)
+{
+	u32 i, adverts = 0;
+
+	start();
+	for (i = 0; i < 40; i++)
+		adverts += takes_turn(16384);
+	EXPECT(adverts >= 16 && adverts <= 20 && b.stats.indirect_bytes >= 20 * 16384);
+	EXPECT(takes_turn(16385));
+	EXPECT(!takes_turn(16384));
+	/* More than one transfer in a turn. */
+	for (i = 0; i < 3; i++) {
+		recv_on(&a, &rcv[2], 100, 0);
+		send_and_take(&b, &a, 100);
+	}
+	EXPECT(takes_turn(16384));
 }
 
 /* A send that waits may grow; one that has begun may not. */
@@ -821,6 +879,7 @@ int main(void)
 	static const struct test tests[] = {
 		{ "direct", test_direct },
 		{ "the last send", test_last },
+		{ "turns with short answers", test_turns },
 		{ "sends that wait go together", test_gathered },
 		{ "sends that wait go together into a receive", test_gathered_direct },
 		{ "the ends of sends that go together", test_gathered_ends },

@@ -436,8 +436,9 @@ class Guest:
                 self.changed.wait(left)
 
     def last_words(self, lines=40):
-        """What the console says of the end: the first report and its trace; else the last lines."""
-        with open(self.console, encoding="utf-8", errors="replace") as file:
+        """What the console says of the end: the first report and its trace; else the last lines. Or what QEMU says."""
+        said = self.console if os.path.exists(self.console) else self.console.replace(".console", ".qemu")
+        with open(said, encoding="utf-8", errors="replace") as file:
             text = file.read().splitlines()
         found = kernellog.reports(text)
         said = [line for line in found[0].text.splitlines() if not NOISE.search(line)][:lines] if found else text[-lines:]
