@@ -414,8 +414,7 @@ static void written_back(void)
 	no_pages_left();
 }
 
-/* Many regions, some over the same pages. */
-/* Of the whole machine, as the kernel counts them. */
+/* Pins of the whole machine, as the kernel counts them. */
 static long pins(void)
 {
 	static const char names[][32] = { "nr_foll_pin_acquired", "nr_foll_pin_released" };
@@ -438,6 +437,7 @@ static long pins(void)
 	return both[0] - both[1];
 }
 
+/* Many regions, some over the same pages. */
 static void many(void)
 {
 	char *buf = pages(LEN);
