@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0
+# shellcheck shell=bash
 # Cases in shell, reported as those in C are (lib/e2e.h). A script sources this, defines functions case_NAME and calls
 # run_cases "$@". Each runs in a subshell, in a directory of its own; whatever it started ends with it.
 
+# shellcheck disable=SC2034	# of the scripts
 TOP=$(cd "$(dirname "${BASH_SOURCE[0]}")/../../.." && pwd)
 LIMIT=$((60 * ${EXS_SLOW:-1}))
 
@@ -112,7 +114,8 @@ run_cases()
 		echo "$all"
 		return
 	fi
-	for name in ${*:-$all}; do
+	[ $# -gt 0 ] || set -- $all
+	for name; do
 		one_case "$name" || failed=1
 	done
 	return "$failed"
