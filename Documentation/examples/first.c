@@ -20,7 +20,7 @@ int main(int argc, char **argv)
 		err(1, "no AF_EXS here (modprobe exs)");
 	int fd = exs_socket(AF_EXS, SOCK_STREAM, 0);
 	if (fd < 0 || connect(fd, (struct sockaddr *)&addr, sizeof(addr)))
-		err(1, "%s", argv[1]);
+		errx(1, "%s: %m (is the server running there? RDMA device? rdma link; UDP port 4791 open?)", argv[1]);
 
 	exs_qhandle_t queue = exs_qcreate(2);			/* two operations */
 	exs_mhandle_t from = exs_mregister(out, sizeof(out), EXS_ACCESS_READ);

@@ -2,11 +2,13 @@
 #include <errno.h>
 #include <stdint.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
 #include "buffers.h"
+#include "net.h"
 #include "parse.h"
 #include "say.h"
 
@@ -18,6 +20,12 @@
 static size_t round_up(size_t len, size_t unit)
 {
 	return (len + unit - 1) / unit * unit;
+}
+
+/* A limit of the administrator is the one error of these calls for which net_advice() has words. */
+static const char *advice(int err)
+{
+	return err == ENOBUFS ? net_advice(err, false) : "";
 }
 
 static void explain_register(size_t len)
@@ -33,8 +41,8 @@ static void explain_register(size_t len)
 		    len > r.rlim_max ? ", after the administrator has raised the hard limit (see limits.conf(5))" : "");
 		return;
 	}
-	say_errno("cannot register %s of memory",
-		  show_size(len, need, sizeof(need)));
+	say("cannot register %s of memory: %s%s", show_size(len, need, sizeof(need)),
+	    strerror(errno), advice(errno));
 }
 
 /*
@@ -79,7 +87,7 @@ bool buffers_init(struct buffers *b, int count, size_t size)
 	b->extra = b->memory + count * size;
 	b->queue = exs_qcreate(2 * count + QUEUE_SPARE);
 	if (b->queue == EXS_QHANDLE_INVALID) {
-		say_errno("cannot create an event queue");
+		say("cannot create an event queue: %s%s", strerror(errno), advice(errno));
 		return false;
 	}
 	b->region = exs_mregister(b->memory, len, 0);

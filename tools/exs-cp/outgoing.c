@@ -34,9 +34,13 @@ static bool ask_for_reply(struct outgoing *out)
 
 static bool lost(struct outgoing *out, int err)
 {
+	/* Only the receiver knows whether its destination has a part: a device has none. */
+	bool may_resume = out->s->verify && out->size != SIZE_UNKNOWN;
+
 	if (!interrupted)
-		say("%s: %s: connection lost: %s", out->s->host, out->path,
-		    err ? strerror(err) : "closed by the receiver");
+		say("%s: %s: connection lost: %s%s", out->s->host, out->path,
+		    err ? strerror(err) : "closed by the receiver",
+		    may_resume ? "; run it again: it resumes if the receiver kept its part" : "");
 	return false;
 }
 

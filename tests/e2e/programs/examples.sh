@@ -233,7 +233,7 @@ case_file_server()
 case_no_server()
 {
 	must_end 1 first $HOST
-	[[ $OUT = *"$HOST: Connection refused"* ]] || fail "it says: $OUT"
+	[[ $OUT = *"$HOST: Connection refused (is the server running there?"* ]] || fail "it says: $OUT"
 	must_end 1 echo-client -x $HOST $PORT
 	[[ $OUT = *"$HOST: Connection refused"* ]] || fail "it says: $OUT"
 }
