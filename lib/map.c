@@ -180,7 +180,10 @@ static bool is_queue(int fd, uint64_t id)
 	return !exs_get_attr(fd, EXS_ATTR_ID, &now) && (uint64_t)now == id;
 }
 
-/* Of queue @id, as @fd was before, and is: a short file that was mapped instead could not be read. */
+/*
+ * @fd was queue @id, and must still be that after mmap(2). Otherwise this may be another, shorter
+ * file, and reading the mapping would raise SIGBUS.
+ */
 static const struct exs_ring *ring_pages(int fd, uint64_t id, size_t len)
 {
 	void *ring = mmap(NULL, len, PROT_READ, MAP_SHARED, fd, EXS_MMAP_RING);

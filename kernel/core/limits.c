@@ -11,8 +11,8 @@
  * as with the kernel's other limits per user.
  *
  * A struct exs_user exists while anything is charged to it, and while a listener
- * remembers it. To find it takes RCU, a charge a few atomic operations. The lock is for
- * changes of the table.
+ * remembers it. Finding one takes only RCU, and charging it a few atomic operations. The
+ * lock protects changes of the table.
  */
 #include <linux/capability.h>
 #include <linux/cred.h>

@@ -124,7 +124,7 @@ void exs_verbs_free(struct exs_verbs_ep *v)
 		wake_up(&exs_verbs_gone);
 }
 
-/* The connection's other half is there: it may be used. */
+/* The connection has its endpoint now, and may use it. */
 void exs_verbs_publish(struct exs_verbs_ep *v)
 {
 	struct exs_conn *conn = v->ep.conn;

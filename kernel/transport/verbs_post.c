@@ -71,8 +71,8 @@ static void exs_verbs_wr_ready(struct exs_verbs_chain *chain, struct ib_send_wr 
 		wr->send_flags |= IB_SEND_SIGNALED;
 }
 
-/* The local side of up to @len bytes of @x from byte @where on. Return: bytes; @sges:
- * filled in, @n of at most @max.
+/* Describe up to @len bytes of @x, from byte @where on, in at most @max elements @sges.
+ * @n: how many elements it took. Return: how many bytes they have.
  */
 static u32 exs_verbs_gather(struct exs_verbs_ep *v, struct exs_xfer *x, u64 where,
 			    u32 len, struct ib_sge *sges, int max, int *n)

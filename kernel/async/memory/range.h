@@ -13,7 +13,7 @@
 /* The most bytes of one operation, as of one read(2). */
 #define EXS_OP_LEN_MAX	((u64)(INT_MAX & PAGE_MASK))
 
-/* Whether [addr, addr + len) is in the address space as such. */
+/* Whether a process could have memory at [addr, addr + len): it ends at LONG_MAX at most. */
 static inline bool exs_range_valid(u64 addr, u64 len)
 {
 	u64 end;

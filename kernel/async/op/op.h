@@ -308,7 +308,7 @@ bool exs_op_complete(struct exs_op *op, long res, u32 flags, u32 token);
 /* An operation in flight is to leave no event: its call said it all. */
 void exs_op_discard(struct exs_op *op);
 
-/* One that had completed is in flight again, and ends by its event whatever happens. */
+/* A completed operation is in flight again. It ends with an event, whatever happens. */
 void exs_op_again(struct exs_op *op, struct socket *sock);
 
 /*
@@ -342,7 +342,7 @@ bool exs_timeout_has_slot(const struct exs_op *op);
 /* One that has a timer leaves the queue's operations: its second slot, too. queue->lock held. */
 void exs_timeout_end(struct exs_op *op);
 
-/* A new queue; a dead one, to which its caller has a reference. */
+/* For a new queue; and for a dead one. The caller of exs_timeouts_close() has a reference. */
 void exs_timeouts_open(struct exs_queue *q);
 void exs_timeouts_close(struct exs_queue *q);
 

@@ -86,10 +86,10 @@ void exs_lane_cancel(struct exs_op *op);
 
 /**
  * exs_lane_offer() - let an accept have a connection that waits
- * @op: it; the caller tries it
+ * @op: the accept, which the caller tries
  * @waiting: connections that wait at the listener
  *
- * Return: 0: it is a token from now on, until exs_lane_return(); -EAGAIN: all of these
+ * Return: 0: @op is a token from now on, until exs_lane_return(); -EAGAIN: all of these
  * connections are offered to other accepts.
  */
 long exs_lane_offer(struct exs_op *op, unsigned int waiting);
@@ -100,18 +100,18 @@ long exs_lane_offer(struct exs_op *op, unsigned int waiting);
  */
 void exs_lane_news(struct exs_op *op);
 
-/* It took a connection, or will not: there may be one for the next accept. */
+/* The accept took a connection, or will not take one: the next accept may get it. */
 void exs_lane_return(struct exs_op *op);
 
-/* The same; then it is no token any more, and begins again: exs_op_again(). */
+/* The same. The operation stops being a token, and is in flight again: exs_op_again(). */
 void exs_lane_return_again(struct exs_op *op, struct socket *sock);
 
-/* End it without an event, if it has not ended. Return: whether it had not. */
+/* End the operation without an event. Return: false: it had ended already. */
 bool exs_lane_withdraw(struct exs_op *op);
 
 /*
- * Wait until every operation of @op's queue on its socket that was cancelled has
- * ended: one may just be tried.
+ * Wait until all cancelled operations of @op's queue on its socket have ended: a worker
+ * may be trying one.
  */
 void exs_lane_wait_cancelled(const struct exs_op *op);
 

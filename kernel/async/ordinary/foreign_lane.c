@@ -641,7 +641,7 @@ void exs_lane_news(struct exs_op *op)
 	struct exs_lane *lane;
 
 	spin_lock(&b->lock);
-	/* Otherwise the thread that puts it there tries it. */
+	/* If the operation is not in the lane yet, the thread that adds it will try it. */
 	if (!list_empty(&op->foreign.node)) {
 		lane = op->foreign.lane;
 		lane->news = true;
@@ -703,7 +703,7 @@ void exs_lane_wait_cancelled(const struct exs_op *op)
 	exs_walk_end(q, &w);
 }
 
-/* Not those of other users, whose turns may never come. */
+/* Lanes of other users do not count, as their turns may never come. */
 static bool exs_lane_is_going(const struct exs_op *op, const struct file *file)
 {
 	struct exs_lane_bucket *b = exs_lane_bucket(op->sk);

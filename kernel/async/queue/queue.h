@@ -231,7 +231,10 @@ void exs_queue_timed_out(struct exs_queue *q, const struct exs_cqe *cqe);
  * walk.c
  */
 
-/* Where the operations in flight on @sk are, or those that have no socket; and others. */
+/*
+ * The list that has the operations in flight on @sk, or without a socket if it is NULL. It
+ * may also have those on other sockets.
+ */
 static inline struct list_head *exs_queue_ops_of(struct exs_queue *q, const struct sock *sk)
 {
 	return &q->sock_ops[hash_ptr(sk, EXS_QUEUE_SOCK_BITS)];

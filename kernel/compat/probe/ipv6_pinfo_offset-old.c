@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Where the name is another member's there are two of that if it is a member, too. */
+/* If ipv6_pinfo_offset is a member, this makes a second max_header, and cannot be compiled. */
 #define ipv6_pinfo_offset max_header
 #include <net/sock.h>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Where the name is another member's there are two of that if it is a member, too. */
+/* If msg_iocb is a member, this makes a second msg_flags, and cannot be compiled. */
 #define msg_iocb msg_flags
 #include <linux/socket.h>
 
