@@ -490,7 +490,8 @@ void exs_engine_recv_kept(struct exs_engine *e, struct exs_rcv *rcv);
  * Return: true: it is on the done list with -ECANCELED, or will be once the
  * transfer under way is handed out (partly taken stream send: @snd->taken bytes
  * went out, and pieces handed out before may still be in transmission); false:
- * wholly taken, it ends as sent.
+ * wholly taken, perhaps by a transfer that began with an earlier send. It ends as sent,
+ * or with the connection's error if the connection fails.
  */
 bool exs_engine_cancel_snd(struct exs_engine *e, struct exs_snd *snd);
 
@@ -634,8 +635,8 @@ int exs_engine_rx_msg(struct exs_engine *e, const struct exs_msg *msg,
 		      struct exs_rcv **rcv);
 
 /*
- * Stream: where what comes eagerly is to be kept, in memory of our eager_space bytes, at
- * whose end it wraps.
+ * Stream: where the owner keeps the bytes of the next eager message, in memory of our
+ * eager_space bytes. At its end they go on at its beginning.
  */
 static inline u32 exs_engine_eager_at(const struct exs_engine *e)
 {

@@ -68,8 +68,9 @@
 
 /*
  * Headers of messages that we send: long enough for EXS_VERBS_SEGS segments, or for the
- * bytes of a short send. A connection begins with few, for its first messages. As many as
- * the send queue can take are not needed: the peer has no more credits.
+ * bytes of a short send. A connection begins with few, for its first messages, and gets
+ * more when all are in use. The peer's credits do not bound them: one credit may pay for 16
+ * slots, those of sends that are joined to one transfer.
  */
 #define EXS_VERBS_SLOTS		4
 #define EXS_VERBS_SLOTS_MAX	64
@@ -460,10 +461,10 @@ void exs_verbs_settle(struct exs_verbs_ep *v, bool established);
 void exs_verbs_listener_put(struct exs_bound *l);
 
 /* verbs_port.c */
-/* @p becomes known as the holder of @addr's port there, until it is deleted, which may be twice. */
+/* Record that @p holds @addr's port, until exs_verbs_port_del(), which may be called twice. */
 void exs_verbs_port_add(struct exs_verbs_port *p, const struct sockaddr_storage *addr);
 void exs_verbs_port_del(struct exs_verbs_port *p);
-/* Whether there are others than @p that exclude @addr, and all that are known are of its user. */
+/* Whether another known port excludes @addr, and each that does belongs to the user of @p. */
 bool exs_verbs_port_is_own(const struct exs_verbs_port *p, const struct sockaddr_storage *addr);
 
 /* verbs_qp.c */

@@ -2,7 +2,7 @@
 /*
  * Slots: the chains that are posted, and memory for their headers and short data. A slot is
  * free again when its chain is complete: a round trip later. So a connection that needs more
- * gets more, as far as the peer's credits and the send queue can take them.
+ * gets more, up to EXS_VERBS_SLOTS_MAX.
  */
 #include <linux/slab.h>
 
