@@ -945,7 +945,7 @@ const struct proto_ops exs_ops = {
 	.gettstamp	= exs_gettstamp,
 };
 
-/* Switched off counts as not there. */
+/* If AF_EXS is switched off, sockets are refused as if the module were not loaded. */
 bool exs_sock_enabled(struct net *net)
 {
 	if (exs_sysctl_cap(exs_net(net), enabled))

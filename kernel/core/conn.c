@@ -21,7 +21,7 @@
  * to twice as much memory: so this does not grow with the ring, only shrink.
  */
 #define EXS_HELLO_EAGER_SPACE	(64u * EXS_WIRE_BUF_LEN)
-/* A stream's, before it has a ring. Allocated when first needed. */
+/* The same for a stream that has no ring yet. The memory is allocated when first needed. */
 #define EXS_HELLO_EAGER_STREAM	2048
 
 /* Receives that are cancelled before the lock is released for others. */
@@ -534,7 +534,7 @@ static struct exs_conn *exs_orphan_take(void)
 	while (!found && !list_empty(&exs_orphans)) {
 		conn = list_first_entry(&exs_orphans, struct exs_conn, orphans);
 		list_del_init(&conn->orphans);
-		/* Otherwise it is about to reach exs_orphan_gone(). */
+		/* Without a reference left, it is about to reach exs_orphan_gone(). */
 		if (kref_get_unless_zero(&conn->ref))
 			found = conn;
 	}
@@ -706,7 +706,7 @@ static inline int exs_conn_admit(struct exs_conn *conn, const struct exs_xfer *x
 	return exs_message_kept(conn) ? -EAGAIN : 0;
 }
 
-/* Where in the order of sends, or of receives. */
+/* The place of @x in the order of sends, or of receives: in front of what is returned. */
 static struct list_head *exs_conn_place(struct exs_conn *conn, struct exs_xfer *x)
 {
 	if (x->gate)

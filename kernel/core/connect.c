@@ -53,7 +53,7 @@ static void exs_attempt_up(struct exs_sock *xs, struct exs_conn *conn)
 {
 	sock_owned_by_me(&xs->sk);
 	exs_sock_connected(xs, conn);
-	/* It may have come up and ended before this. */
+	/* The connection may have ended already. */
 	exs_sock_publish_error(xs);
 	exs_count(exs_net(sock_net(&xs->sk)), connects, 1);
 }
@@ -179,7 +179,7 @@ void exs_attempt_leave(struct exs_sock *xs)
 		sock_put(&xs->sk);
 }
 
-/* It holds the socket while it waits for its turn; once closed it does not wait. */
+/* The work holds the socket while it waits for its turn. A closed socket does not wait. */
 static void exs_attempt_work(struct work_struct *work)
 {
 	struct exs_sock *xs = container_of(work, struct exs_sock, attempt_work);
@@ -388,7 +388,7 @@ static int exs_connect_without(struct exs_sock *xs, int why, int err)
 	return exs_connect_undo(xs, err);
 }
 
-/* A TCP socket, if it may be needed. */
+/* Make the TCP socket to which this connect(2) may fall back. */
 static void exs_connect_tcp(struct exs_sock *xs)
 {
 	if (!test_bit(EXS_SK_BOUND, &xs->flags) || xs->tcp)
@@ -515,7 +515,7 @@ static int exs_connect_end(struct exs_sock *xs, struct socket *sock,
 
 	lock_sock(sk);
 	if (xs->attempt != conn) {
-		/* Ours, unless another attempt has begun or come up. */
+		/* The error is of this attempt, unless another one has begun or come up. */
 		err = 0;
 		if (xs->state == EXS_UNCONNECTED || xs->state == EXS_BOUND)
 			err = sock_error(sk);

@@ -99,7 +99,7 @@ void exs_sock_exit(void);
 /* A new socket without struct socket, UNCONNECTED, one reference; NULL: no memory. */
 struct sock *exs_sock_alloc(struct net *net, int family, struct socket *sock, int type,
 			    int kern);
-/* The rest of it, after sock_init_data(). */
+/* Initialise the rest of the socket, after sock_init_data(). */
 void exs_sock_setup(struct sock *sk, int type);
 
 /* Move @xs to @state. lock_sock held. A transition that the map in af_exs.c does not have

@@ -221,7 +221,7 @@ static int exs_send_in_place(struct exs_conn *conn, struct msghdr *msg, u32 len)
 	return 0;
 }
 
-/* The bytes of a send share the page of another one: its own are not needed. */
+/* The bytes of a send went into the page of another one: return what its own pages cost. */
 static void exs_send_share(struct exs_conn *conn, u32 len)
 	__must_hold(&conn->lock)
 {
@@ -321,8 +321,8 @@ static u32 exs_send_trim(struct exs_conn *conn, u32 len)
 }
 
 /*
- * One of the two: in place if @in_place says so. If that is not possible, it is not tried
- * again. Return: bytes, perhaps fewer, or a negative errno.
+ * Send up to @len bytes: in place if @in_place says so, else from a copy. If sending in place
+ * is not possible, it is not tried again. Return: bytes, or a negative errno.
  */
 static int exs_send_chunk(struct exs_conn *conn, struct msghdr *msg, u32 len, bool *in_place)
 {
@@ -346,7 +346,7 @@ static int exs_send_chunk(struct exs_conn *conn, struct msghdr *msg, u32 len, bo
 	return err;
 }
 
-/* It does not wait for room. */
+/* A send of 0 bytes does not wait for room. */
 static int exs_send_nothing(struct exs_conn *conn)
 {
 	int err;

@@ -40,7 +40,7 @@ const struct proto_ops *exs_tcp_ops(struct socket *sock)
 {
 	const struct proto_ops *ops = READ_ONCE(sock->ops);
 
-	/* An accepted one has TCP's own. */
+	/* A socket that accept() made has TCP's own calls. */
 	return ops == &exs_ops ? exs_once(sock)->tcp_ops : ops;
 }
 
@@ -134,7 +134,7 @@ static void exs_tcp_options(const struct exs_sock *xs, struct socket *to)
 	exs_tcp_give(xs, to->sk);
 }
 
-/* The same for the one beside. op_lock held. */
+/* The same for the TCP socket beside @xs. op_lock held. */
 static void exs_tcp_options_beside(struct exs_sock *xs)
 {
 	exs_tcp_options(xs, xs->tcp);
@@ -495,7 +495,7 @@ int exs_tcp_connect(struct socket *sock, struct sockaddr_unsized *uaddr, int len
 	/* bind() or listen() of another thread fell back. */
 	if (!test_bit(EXS_SK_TCP_BEGUN, &xs->flags))
 		return exs_tcp_ops(sock)->connect(sock, uaddr, len, flags);
-	/* TCP says so without a look at what has come of it. */
+	/* The first call returns this as TCP does, even if the attempt has ended meanwhile. */
 	if (first && !timeo && !test_bit(EXS_SK_TCP_FAILED, &xs->flags))
 		return -EINPROGRESS;
 	if (timeo && timeo != MAX_SCHEDULE_TIMEOUT)

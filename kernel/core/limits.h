@@ -24,7 +24,7 @@ struct exs_shares {
 	long peer_pages;
 };
 
-/* Those of the topmost user above @user. */
+/* The shares of the topmost user above @user. */
 struct exs_shares *exs_user_shares(struct exs_user *user);
 
 /* sysctl net.exs.max_user_workers, max_peer_pages */

@@ -72,13 +72,13 @@ struct exs_net {
 
 extern unsigned int exs_net_id;
 
-/* The one of @net, which the caller holds. Any context. */
+/* The exs_net of @net, which the caller holds. Any context. */
 static inline struct exs_net *exs_net(const struct net *net)
 {
 	return net_generic(net, exs_net_id);
 }
 
-/* The one of the calling task, which holds it; for a kernel thread, the initial one. */
+/* The calling task's, which the task holds; for a kernel thread, the initial namespace's. */
 struct exs_net *exs_net_current(void);
 
 /* Get and put a reference. Any context. */

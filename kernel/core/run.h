@@ -44,7 +44,7 @@ static inline bool exs_conn_ringless(const struct exs_conn *conn)
 	       !exs_option(&conn->options, EXS_SO_RING);
 }
 
-/* Free what the peer's description of its memory is in. No run, no message follows. */
+/* Free struct exs_theirs. The connection does not run any more, and gets no message. */
 void exs_conn_free_theirs(struct exs_conn *conn);
 
 /* Free our ring, which nothing refers to, and return its charge. Sleeps. */

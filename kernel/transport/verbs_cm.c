@@ -95,7 +95,7 @@ static int exs_verbs_reject_errno(struct exs_verbs_ep *v, const struct rdma_cm_e
 	}
 }
 
-/* The step in which a worker sleeps for the peer. */
+/* The steps in which a worker may sleep until the peer answers. */
 static unsigned long exs_verbs_blocking_steps(const struct exs_verbs_ep *v)
 {
 	return exs_verbs_has(v, EXS_QUIRK_SLOW_CONNECT) ? BIT(EXS_VERBS_DO_CONNECT) : 0;
@@ -133,7 +133,7 @@ void exs_verbs_note_lost(struct exs_verbs_ep *v, int err)
 	queue_work(exs_verbs_wq, &v->cm_work);
 }
 
-/* The CM does not say it of those that come with a request. */
+/* Set the scope of a link-local address: the CM does not set that of addresses in a request. */
 static void exs_verbs_scope(const struct exs_verbs_ep *v, struct sockaddr_storage *addr)
 {
 	struct sockaddr_in6 *in6 = (struct sockaddr_in6 *)addr;
@@ -376,7 +376,7 @@ int exs_verbs_open(struct exs_verbs_ep *v)
 	}
 	exs_verbs_addresses(v);
 	conn->mss = exs_verbs_mss(v);
-	/* If the time is up, the next call notices; otherwise we are in time. */
+	/* If the timer has run, exs_conn_established() notices that the connection is lost. */
 	cancel_delayed_work_sync(&v->timer);
 	/* Bounds the keys that the peer may use: EXS_VERBS_KEYS_MAX. */
 	v->peer.max_segs = min_t(u16, v->peer.max_segs, EXS_VERBS_KEYS_MAX);
@@ -391,7 +391,7 @@ int exs_verbs_open(struct exs_verbs_ep *v)
 	set_bit(EXS_VERBS_OPEN, &v->flags);
 	failed = v->failed;
 	spin_unlock(&conn->lock);
-	/* exs_verbs_report_failed() leaves it to the CM before that, which was content. */
+	/* Until now, exs_verbs_report_failed() left this to the CM, which did not report it. */
 	if (failed)
 		exs_verbs_note_lost(v, 0);
 	if (exs_verbs_is(v, EXS_VERBS_ACTIVE) && exs_verbs_has(v, EXS_QUIRK_DEAF_ACCEPT))
@@ -499,7 +499,7 @@ void exs_verbs_connect_again(struct exs_turn *turn)
 	queue_work(exs_verbs_connect_wq, &v->connect_work);
 }
 
-/* It holds the endpoint while it waits for its turn; once closed it does not wait. */
+/* The work holds the endpoint while it waits for its turn, and a closed one does not wait. */
 static void exs_verbs_connect_waits(struct exs_verbs_ep *v)
 {
 	if (exs_verbs_is(v, EXS_VERBS_CLOSING) && exs_turn_withdraw(v->ep.conn->user, &v->turn))

@@ -421,7 +421,7 @@ static inline bool exs_verbs_has(const struct exs_verbs_ep *v, u32 quirk)
 
 /* Hand-shakes that never wait for a peer. */
 extern struct workqueue_struct *exs_verbs_wq;
-/* The connects of iWARP, which do. */
+/* Connects of iWARP, which wait for the peer. */
 extern struct workqueue_struct *exs_verbs_connect_wq;
 /* Teardown: provider and CM may be slow. */
 extern struct workqueue_struct *exs_verbs_end_wq;

@@ -172,7 +172,7 @@ static int exs_verbs_refuse(struct rdma_cm_id *id, enum exs_wire_reason reason)
 
 	/* No listener: that needs no reason. */
 	rdma_reject(id, why, max(len, 0), IB_CM_REJ_CONSUMER_DEFINED);
-	/* Not zero: the CM destroys the identifier. */
+	/* With an error, the CM destroys the identifier. */
 	return -ECONNREFUSED;
 }
 
@@ -310,7 +310,7 @@ static int exs_verbs_listen_again(struct exs_bound *l)
 	return err;
 }
 
-/* The identifier's device was removed, or may be another one; or it is the end. */
+/* The identifier's device was removed or may have changed, or the listener ends. */
 static void exs_verbs_renew(struct work_struct *work)
 {
 	struct exs_bound *l = container_of(to_delayed_work(work),
@@ -364,7 +364,7 @@ static void exs_verbs_end_bound(struct exs_bound *l)
 	exs_verbs_listener_put(l);
 }
 
-/* Endpoints of accepted connections refer to it for longer, but have no port. */
+/* Endpoints of accepted connections still refer to the identifier, but do not use its port. */
 static void exs_verbs_unbind(struct exs_bound *l)
 {
 	exs_verbs_port_del(&l->port);
@@ -533,7 +533,7 @@ static int exs_verbs_create_bound(struct exs_bound *l, struct exs_conn *conn)
 	err = exs_verbs_give_id(l, id, v);
 	if (err)
 		goto no_device;
-	/* The endpoint has the port. */
+	/* The port stays in use, now by the endpoint. */
 	exs_verbs_end_bound(l);
 	return 0;
 

@@ -331,7 +331,7 @@ int exs_verbs_register_ring(struct exs_verbs_chain *chain, struct exs_tx *tx)
 	return WARN_ON_ONCE(left || !msg->nsegs) ? -EINVAL : 0;
 }
 
-/* Its place was reserved with the registration. */
+/* Invalidate a key. The registration has reserved a place in the send queue for this. */
 static struct ib_send_wr *exs_verbs_kill(struct exs_verbs_chain *chain, struct exs_verbs_mr *key)
 {
 	chain->v->keys_dying++;

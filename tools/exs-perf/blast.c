@@ -22,7 +22,7 @@ static bool more(const struct perf_options *o, uint64_t started, double start)
 	return perf_now() - start < o->seconds;
 }
 
-/* What has ended begins again by one call. */
+/* Start @n transfers again with one call. */
 static bool begin(struct perf *p, int type, uint64_t first, int n)
 {
 	exs_op_t ops[PERF_MAX_DEPTH];

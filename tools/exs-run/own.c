@@ -151,7 +151,7 @@ static void watch(const char *cgroup, int events, int link, int pipe)
 	_exit(0);
 }
 
-/* By way of a child that ends at once, so the watcher is a child of nobody's. */
+/* Fork twice: the first child ends at once, so the watcher is not a child of this process. */
 static bool fork_watcher(const char *cgroup, int events, int link, const int *pipe)
 {
 	pid_t pid = fork();
@@ -171,7 +171,10 @@ static bool fork_watcher(const char *cgroup, int events, int link, const int *pi
 	return !errno;
 }
 
-/* The program must not get it as a child, and would as a subreaper; nor may children vanish unseen. */
+/*
+ * If this process were a subreaper, the watcher would become its child, and so the program's. If it
+ * ignored SIGCHLD, waitpid() would not find the first child.
+ */
 static bool start_watcher(const char *cgroup, int events, int link, const int *pipe)
 {
 	sighandler_t children = signal(SIGCHLD, SIG_DFL);

@@ -32,7 +32,7 @@ static long exs_feed_result(const struct exs_feed *f)
 	return f->err && !f->sent ? f->err : (long)min_t(u64, f->sent, LONG_MAX);
 }
 
-/* The gate or a piece has ended, with @res. The first failure counts, if it is one. */
+/* The gate or a piece has ended with @res. If several fail, the first error counts. */
 static void exs_feed_ended(struct exs_feed *f, long res)
 {
 	bool over, waits;

@@ -177,7 +177,7 @@ static int exs_vector_add(struct exs_vector *v, const struct exs_sqe_iovec *piec
 	return err;
 }
 
-/* Into the copy, from @copy on. */
+/* Copy the piece to @copy, and describe the copy. */
 static int exs_vector_copy(struct exs_vector *v, const struct exs_sqe_iovec *piece,
 			   void *copy)
 {

@@ -131,14 +131,14 @@ void exs_token_free_offer(struct exs_op *op)
 	exs_token_free(op);
 }
 
-/* It is no token any more, perhaps only for a moment. Its slot stays reserved. */
+/* The operation stops being a token, perhaps only for a moment. Its slot stays reserved. */
 static void exs_token_leave(struct exs_op *op)
 {
 	exs_token_link(op, -1);
 	op->conn.token_state = EXS_TOKEN_NONE;
 }
 
-/* It is on no list any more. */
+/* Drop a token that is on no list any more. */
 static void exs_token_reject(struct exs_op *op)
 {
 	if (exs_token_is_offer(op))

@@ -36,7 +36,7 @@ struct exs_mm_link {
  */
 struct exs_mm_link *exs_mm_link(struct exs_queue *q);
 
-/* The errno for a failed registration of a notifier: a signal only delays it. */
+/* The errno for @err of a registration of a notifier: after a signal it is tried again. */
 int exs_mm_errno(int err);
 
 /*
@@ -52,13 +52,13 @@ void exs_mm_end_all(struct exs_queue *q);
  */
 void exs_mm_end_polls(struct exs_queue *q, const void *files);
 
-/* For exs_op.submitted: now. */
+/* The present time, for exs_op.submitted. */
 u64 exs_mm_now(const struct exs_mm_link *link);
 
-/* Its end was reported: exs_mm_end_all(), or a work, ends its operations. Any context. */
+/* Whether the address space has ended: exs_mm_end_all() or a work ends its operations. */
 bool exs_mm_is_over(const struct exs_mm_link *link);
 
-/* The queue is being freed. */
+/* Remove the links of @q, which is being freed. */
 void exs_mm_unlink_all(struct exs_queue *q);
 
 /* Waits until the notifiers run no callback of ours, and no work of an end is left. */

@@ -427,14 +427,17 @@ void exs_op_again(struct exs_op *op, struct socket *sock)
 	err = exs_op_issue(op, sock);
 	if (err) {
 		exs_op_complete(op, err, 0, 0);
-		/* Those that wait for its cancellation: exs_lane_wait_cancelled(). */
+		/* A thread in exs_lane_wait_cancelled() may wait for this operation. */
 		smp_mb();
 		wake_up_var(op->sk);
 	}
 	exs_op_put(op);
 }
 
-/* Operations whose connection has yet to run, at most: the first does not wait for long. */
+/*
+ * Most operations in a row that leave the run of their connection to a later one: the first
+ * need not wait long.
+ */
 #define EXS_BATCH_HELD	16
 
 /**
@@ -495,7 +498,7 @@ exs_hot
 static int exs_op_submit_to(const struct exs_batch *b, const struct exs_sqe *sqe,
 			    struct socket *sock, bool more)
 {
-	/* Once: it may become TCP's at any time. */
+	/* Read it once, because the socket may become TCP's at any time. */
 	struct sock *sk = sock ? READ_ONCE(sock->sk) : NULL;
 	bool ours = !sk || exs_sk_is_exs(sk);
 	const struct exs_op_def *def = ours ? exs_op_find_def(sqe->opcode) :

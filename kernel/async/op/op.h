@@ -290,7 +290,7 @@ static inline void exs_op_put(struct exs_op *op)
 		exs_op_free(op);
 }
 
-/* The entry of one that ended with @res, @flags and @token, as below. */
+/* The entry of an operation that ended: @res, @flags and @token as for exs_op_complete(). */
 struct exs_cqe exs_op_cqe(const struct exs_op *op, long res, u32 flags, u32 token);
 
 /**
@@ -330,16 +330,16 @@ void exs_ops_exit(void);
 int exs_timeout_prepare(struct exs_op *op, const struct exs_sqe *sqe,
 			struct socket *sock);
 
-/* One that has a timer is in flight: time begins. The caller has a reference. No lock held. */
+/* @op, which has a timer, is in flight: start it. The caller has a reference. No lock held. */
 void exs_timeout_begin(struct exs_op *op);
 
-/* The result of an operation that has a timer, instead of @res. */
+/* The result of @op, which has a timer: @res, or -ETIME if the timer has cancelled it. */
 long exs_timeout_result(const struct exs_op *op, long res);
 
-/* Whether the timeouts of one that has a timer need a slot. */
+/* Whether the timeouts of @op, which has a timer, need a slot. */
 bool exs_timeout_has_slot(const struct exs_op *op);
 
-/* One that has a timer leaves the queue's operations: its second slot, too. queue->lock held. */
+/* @op, which has a timer, is no longer in flight: give its second slot back. queue->lock held. */
 void exs_timeout_end(struct exs_op *op);
 
 /* For a new queue; and for a dead one. The caller of exs_timeouts_close() has a reference. */

@@ -259,7 +259,7 @@ static long exs_foreign_accept(struct exs_op *op, struct socket *sock)
 	return exs_lane_offer(op, exs_foreign_waiting(sock->sk));
 }
 
-/* After all sends before it. The library has asked the security modules. */
+/* All earlier sends have ended. The library has asked the security modules. */
 static long exs_foreign_shutdown(struct exs_op *op, struct socket *sock)
 {
 	return kernel_sock_shutdown(sock, op->arg);
@@ -511,7 +511,7 @@ const struct exs_op_def *exs_foreign_def(const struct socket *sock, u32 opcode)
 
 u64 exs_foreign_ops_supported(void)
 {
-	u64 ops = BIT_ULL(EXS_OP_POLL);		/* of no socket: of any descriptors */
+	u64 ops = BIT_ULL(EXS_OP_POLL);		/* has no socket, but descriptors of any kind */
 	u32 i;
 
 	for (i = 0; i < ARRAY_SIZE(exs_foreign_defs); i++)

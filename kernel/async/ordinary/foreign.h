@@ -36,7 +36,7 @@ enum exs_lane_dir { EXS_LANE_IN, EXS_LANE_OUT };
 /* The row of @opcode for @sock, which is not AF_EXS. NULL: not supported. */
 const struct exs_op_def *exs_foreign_def(const struct socket *sock, u32 opcode);
 
-/* Those that are supported on any of them: bit 1 << n: operation n. */
+/* The operations that any ordinary socket supports. Bit 1 << n: operation n. */
 u64 exs_foreign_ops_supported(void);
 
 /**
@@ -60,7 +60,7 @@ int exs_foreign_call_send(struct exs_op *op, struct socket *sock, struct msghdr 
  * foreign_feed.c
  */
 
-/* Before an operation that has a feed is tried, and when it has ended. */
+/* For an operation with a feed: before its first try, and when it has ended. */
 void exs_foreign_feed_init(struct exs_op *op);
 void exs_foreign_feed_over(struct exs_op *op);
 
@@ -81,7 +81,7 @@ long exs_foreign_feed_try(struct exs_op *op, struct socket *sock);
  */
 long exs_lane_issue(struct exs_op *op, struct socket *sock, enum exs_lane_dir dir);
 
-/* It ends with -ECANCELED, or with the bytes it has moved, unless it has ended. */
+/* End the operation, if it has not ended, with -ECANCELED or the bytes that it has moved. */
 void exs_lane_cancel(struct exs_op *op);
 
 /**
@@ -95,8 +95,8 @@ void exs_lane_cancel(struct exs_op *op);
 long exs_lane_offer(struct exs_op *op, unsigned int waiting);
 
 /*
- * The data for which the operation waited, besides its socket, may be there: it is
- * tried again. It has not ended. Any process context, also with spin locks.
+ * Try an operation again that waited for something besides its socket, which may be there
+ * now. The operation has not ended. Any process context, also with spin locks.
  */
 void exs_lane_news(struct exs_op *op);
 

@@ -134,13 +134,13 @@ static int exs_lane_wake(struct wait_queue_entry *wait, unsigned int mode, int s
 	return 0;
 }
 
-/* It has no operation, and no offer that could be returned to it. */
+/* Whether the lane has no operation, and no offer that could be returned to it. */
 static bool exs_lane_unused(const struct exs_lane *lane)
 {
 	return list_empty(&lane->ops) && !lane->offered;
 }
 
-/* And no thread comes back to it: exs_lane_left(). */
+/* The same, and no thread will call exs_lane_left() for it any more. */
 static bool exs_lane_empty(const struct exs_lane *lane)
 {
 	return exs_lane_unused(lane) && !lane->leaving;
@@ -165,7 +165,7 @@ static struct exs_op *exs_lane_next(struct exs_lane *lane, bool *going)
 	return op;
 }
 
-/* The owner's: the current operation is over. @event: and its event is on its way. */
+/* For the owner: the current operation is over. @event: its event will follow. */
 static void exs_lane_drop(struct exs_lane *lane, struct exs_op *op, bool event)
 {
 	struct exs_lane_bucket *b = exs_lane_bucket_of(lane);
@@ -285,7 +285,7 @@ static unsigned int exs_lane_backoff(const struct exs_lane *lane)
 	return clamp(lane->backoff * 2, 1U, most);
 }
 
-/* The owner's: the socket said EAGAIN. Return: whether to go on. */
+/* For the owner: the socket said EAGAIN. Return: whether to go on. */
 static bool exs_lane_blocked(struct exs_lane *lane)
 {
 	unsigned int delay = 0;
@@ -303,7 +303,7 @@ static bool exs_lane_blocked(struct exs_lane *lane)
 	return exs_lane_leave(lane);
 }
 
-/* How an operation ends that was cancelled. */
+/* The result of a cancelled operation. */
 static long exs_lane_cancelled(const struct exs_op *op)
 {
 	return op->foreign.done && !op->foreign.whole ? op->foreign.done : -ECANCELED;
@@ -420,7 +420,7 @@ static void exs_lane_run(struct exs_lane *lane)
 		exs_lane_go(lane);
 }
 
-/* A try may have to wait for the socket's lock. Waiting for a turn it has no owner. */
+/* A try may wait for the socket's lock, so it takes a turn. A lane without a turn has no owner. */
 static void exs_lane_work(struct work_struct *work)
 {
 	struct exs_lane *lane = container_of(to_delayed_work(work), struct exs_lane, work);
@@ -517,7 +517,7 @@ static struct exs_lane *exs_lane_join(struct exs_lane *new, struct exs_op *op)
 		exs_lane_add(lane, op);
 	}
 	spin_unlock(&b->lock);
-	/* exs_lane_wait_gone() does not wait for it any more. */
+	/* The lane is in use again: exs_lane_wait_gone() need not wait for it any more. */
 	if (was_unused)
 		exs_lane_tell(op->sk);
 	return lane;

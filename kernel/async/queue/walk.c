@@ -47,7 +47,7 @@ void exs_walk_begin(struct exs_queue *q, struct exs_walk *w, const struct sock *
 	list_add(&w->node, &q->walks);
 }
 
-/* The next operation that it comes to, of any address space. */
+/* The next operation on the list, of whichever socket. */
 static struct exs_op *exs_walk_step(struct exs_queue *q, struct exs_walk *w)
 	__must_hold(&q->lock)
 {

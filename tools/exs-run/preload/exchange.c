@@ -141,7 +141,7 @@ static int option(int fd, int level, int name)
 	return getsockopt(fd, level, name, &value, &len) ? -1 : value;
 }
 
-/* It asks for what no EXS socket does, and what it would lose. */
+/* Whether the socket has something that EXS does not support, and that it would lose. */
 static bool is_special(int fd)
 {
 	socklen_t len = 0;
@@ -174,7 +174,7 @@ static bool is_idle(int fd, bool exs)
 	       info.tcpi_state == TCP_CLOSE;
 }
 
-/* It was EXS: what has become of connect(2) or bind(2) is told by TCP. */
+/* Whether the socket was EXS. TCP then reports the results of connect(2) and bind(2). */
 static bool has_fallen_back(int fd)
 {
 	int why = option(fd, SOL_EXS, EXS_SO_FELL_BACK);
