@@ -720,7 +720,7 @@ static void turns(void)
 		event_is(e.rq, EXS_EVT_RECV, 3, 0, LEN);
 	}
 	must_be(delta("adverts_tx"), adverts);
-	check(delta("indirect_tx_bytes") >= ROUNDS * LEN, "%ld bytes went through the ring", delta("indirect_tx_bytes"));
+	check(delta("indirect_tx_bytes") >= ROUNDS * LEN, "the ring had %ld bytes", delta("indirect_tx_bytes"));
 }
 
 static size_t short_or_long(int i)
