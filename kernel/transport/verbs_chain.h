@@ -17,12 +17,20 @@
 #define EXS_TRANSPORT_VERBS_CHAIN_H
 
 #include <linux/local_lock.h>
+#include <linux/scatterlist.h>
+#include <linux/sizes.h>
 #include <rdma/ib_verbs.h>
 
 #include "core/transport.h"
 
 struct exs_verbs_ep;
 struct exs_verbs_slot;
+
+/*
+ * Pages of one memory key, for a mebibyte at any alignment: a peer can invalidate only one
+ * key with its last message.
+ */
+#define EXS_VERBS_KEY_PAGES	(SZ_1M / PAGE_SIZE + 1)
 
 /* Most elements of a request, and as many bytes inside it: EXS_INLINE_MAX. */
 #define EXS_VERBS_SEND_SGES	16
@@ -62,6 +70,7 @@ struct exs_verbs_wrs {
  * @wrs: requests
  * @sges: their elements
  * @bytes: bytes inside them
+ * @pages: the memory of a key, while it is mapped
  */
 struct exs_verbs_chain {
 	local_lock_t lock;
@@ -80,6 +89,7 @@ struct exs_verbs_chain {
 	union exs_verbs_wr wrs[EXS_CHAIN_WRS];
 	struct ib_sge sges[EXS_CHAIN_SGES];
 	u8 bytes[EXS_CHAIN_BYTES];
+	struct scatterlist pages[EXS_VERBS_KEY_PAGES];
 };
 
 int exs_chain_init(void);

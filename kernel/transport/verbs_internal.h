@@ -56,11 +56,6 @@
 #define EXS_VERBS_PIECE_MIN	4096	/* smallest piece, however scattered    */
 #define EXS_VERBS_CHAIN_WRS	(EXS_VERBS_DATA_WRS + EXS_WIRE_SEGS_MAX + 1)
 #define EXS_VERBS_SQ_WRS	126	/* plus one to drain: 2^n - 1          */
-/*
- * Pages of one memory key, for a mebibyte at any alignment: a peer can invalidate only one
- * key with its last message.
- */
-#define EXS_VERBS_KEY_PAGES	(SZ_1M / PAGE_SIZE + 1)
 #define EXS_VERBS_KEY_PAGES_MIN	DIV_ROUND_UP(EXS_MESSAGE_MAX / PAGE_SIZE + 1,	\
 					     EXS_VERBS_SEGS)
 #define EXS_VERBS_RUN_MAX	SZ_1G	/* bytes mapped in one piece            */

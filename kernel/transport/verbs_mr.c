@@ -168,55 +168,43 @@ static u64 exs_verbs_cookie(const struct ib_mr *mr)
 	return (u64)get_random_u32() << 28 | offset_in_page(mr->iova);
 }
 
-/* The number of entries from @pos on that hold @len bytes, at most @max; @last: the last of
- * them, @used: the bytes used of it.
+/*
+ * Copy to @sgs the entries of the next @len bytes from @pos on, at most @max, the first and the
+ * last one shortened to these bytes. Return: how many.
  */
-static u32 exs_verbs_span(const struct exs_verbs_pos *pos, u32 len, u32 max,
-			  struct scatterlist **last, u32 *used)
+static u32 exs_verbs_entries(struct scatterlist *sgs, const struct exs_verbs_pos *pos, u32 len,
+			     u32 max)
 {
-	struct scatterlist *sg = pos->sg;
-	u32 n = 1, have = sg_dma_len(sg) - pos->off;
+	struct scatterlist *from = pos->sg;
+	u32 n = 0, part, off = pos->off;
 
-	while (have < len && n < max) {
-		len -= have;
-		sg = sg_next(sg);
-		have = sg_dma_len(sg);
-		n++;
-	}
-	*last = sg;
-	*used = min(have, len);
+	do {
+		part = min(sg_dma_len(from) - off, len);
+		sgs[n] = *from;
+		sg_dma_address(&sgs[n]) += off;
+		sg_dma_len(&sgs[n]) = part;
+		len -= part;
+		off = 0;
+		from = sg_next(from);
+	} while (++n < max && len);
+	sg_mark_end(&sgs[n - 1]);
 	return n;
 }
 
 /*
  * Map up to @len bytes from @pos on into @mr, and advance @pos. Return: bytes mapped, or a
- * negative errno.
- *
- * ib_map_mr_sg() takes whole entries (siw ignores its offset argument), and @pos may be
- * inside one. So the first and the last entry, perhaps the same, are shortened for the
- * call, and restored. A copy of the list would be large: up to EXS_VERBS_KEY_PAGES entries.
- * Shortening is safe: the provider copies the addresses into @mr and keeps no pointer to
- * the list; whoever else reads the list meanwhile takes conn->lock, which is held; and it is
- * unmapped with the entries as they were.
+ * negative errno. ib_map_mr_sg() takes whole entries (siw ignores its offset argument), and
+ * copies the addresses into @mr.
  */
-static int exs_verbs_key_map(struct exs_verbs_ep *v, struct ib_mr *mr,
+static int exs_verbs_key_map(struct exs_verbs_chain *chain, struct ib_mr *mr,
 			     struct exs_verbs_pos *pos, u32 len)
 {
-	struct scatterlist *first = pos->sg, *last;
-	struct scatterlist first_whole, last_whole;
-	u32 used, n;
+	u32 n, pages = chain->v->key_pages;
 	int ret;
 
-	len = exs_verbs_extent(*pos, v->key_pages, len);
-	n = exs_verbs_span(pos, len, v->key_pages, &last, &used);
-	first_whole = *first;
-	last_whole = *last;
-	sg_dma_address(first) += pos->off;
-	sg_dma_len(first) -= pos->off;
-	sg_dma_len(last) = used;
-	ret = ib_map_mr_sg(mr, first, n, NULL, PAGE_SIZE);
-	*last = last_whole;
-	*first = first_whole;
+	len = exs_verbs_extent(*pos, pages, len);
+	n = exs_verbs_entries(chain->pages, pos, len, pages);
+	ret = ib_map_mr_sg(mr, chain->pages, n, NULL, PAGE_SIZE);
 	if (WARN_ON_ONCE(ret >= 0 && mr->length != len))
 		return -EINVAL;
 	if (ret < 0)
@@ -262,7 +250,7 @@ static void exs_verbs_add_reg(struct exs_verbs_chain *chain, struct ib_mr *mr)
 static int exs_verbs_key_use(struct exs_verbs_chain *chain, struct exs_verbs_mr *key,
 			     struct exs_verbs_pos *pos, u32 len, struct exs_seg *seg)
 {
-	int n = exs_verbs_key_map(chain->v, key->mr, pos, len);
+	int n = exs_verbs_key_map(chain, key->mr, pos, len);
 
 	if (n <= 0)
 		return n ? n : -EINVAL;
