@@ -39,7 +39,7 @@
 #define SMALL		65536	/* bytes of a transfer                       */
 #define TRY_AFTER	(64 << 20) /* bytes of small transfers               */
 #define TURN_MAX	16384	/* bytes of a request or answer for the ring */
-#define TURNS		16	/* before they count                         */
+#define TURNS		64	/* before they count: few need no ring       */
 #define MEMORY_RINGS	16	/* then they count half                      */
 
 /* ---- sender ---- */

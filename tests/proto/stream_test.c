@@ -265,9 +265,9 @@ static void test_turns(void)
 	u32 i, adverts = 0;
 
 	start();
-	for (i = 0; i < 40; i++)
+	for (i = 0; i < 100; i++)
 		adverts += takes_turn(16384);
-	EXPECT(adverts >= 16 && adverts <= 20 && b.stats.indirect_bytes >= 20 * 16384);
+	EXPECT(adverts >= 64 && adverts <= 68 && b.stats.indirect_bytes >= 32 * 16384);
 	EXPECT(takes_turn(16385));
 	EXPECT(!takes_turn(16384));
 	/* More than one transfer in a turn. */

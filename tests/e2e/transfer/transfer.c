@@ -702,7 +702,7 @@ static void many_outstanding(void)
 /* Requests and answers are soon no longer advertised, although each receive is there first. */
 static void turns(void)
 {
-	enum { ROUNDS = 100, LEN = 5000 };
+	enum { ROUNDS = 150, LEN = 5000 };
 	struct ends e;
 	long adverts = 0;
 	int i;
