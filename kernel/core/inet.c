@@ -260,6 +260,8 @@ int exs_inet_init(void)
 		       exs_protocol, err);
 		return err;
 	}
+	/* Nothing can fail any more, and programs may be waiting. */
+	WRITE_ONCE(exs_ready, true);
 	exs_inet_protosw.protocol = exs_protocol;
 	inet_register_protosw(&exs_inet_protosw);
 	return 0;

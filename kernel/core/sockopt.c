@@ -100,16 +100,25 @@ static int exs_set_own(struct exs_sock *xs, int level, int name, sockptr_t val,
 }
 
 /*
- * Programs that filter packets, or choose the socket that gets a connection. EXS cannot run them,
- * but TCP can.
+ * Programs that filter packets, or choose the socket that gets a connection, and the times of
+ * single packets. EXS has neither, but TCP has.
  */
-static bool exs_is_filter(int name)
+static bool exs_is_of_packets(int name)
 {
-	return name == SO_ATTACH_FILTER || name == SO_ATTACH_BPF ||
-	       name == SO_ATTACH_REUSEPORT_CBPF || name == SO_ATTACH_REUSEPORT_EBPF;
+	switch (name) {
+	case SO_ATTACH_FILTER:
+	case SO_ATTACH_BPF:
+	case SO_ATTACH_REUSEPORT_CBPF:
+	case SO_ATTACH_REUSEPORT_EBPF:
+	case SO_TIMESTAMPING_OLD:
+	case SO_TIMESTAMPING_NEW:
+		return true;
+	default:
+		return false;
+	}
 }
 
-static void exs_filter_needs_tcp(struct socket *sock)
+static void exs_packets_need_tcp(struct socket *sock)
 {
 	struct exs_sock *xs = exs_of(sock);
 
@@ -150,8 +159,8 @@ int exs_setsockopt(struct socket *sock, int level, int name, sockptr_t val,
 	struct exs_sock *xs;
 	int err;
 
-	if (level == SOL_SOCKET && exs_is_filter(name))
-		exs_filter_needs_tcp(sock);
+	if (level == SOL_SOCKET && exs_is_of_packets(name))
+		exs_packets_need_tcp(sock);
 	xs = exs_of(sock);
 	err = exs_setsockopt_now(sock, level, name, val, len);
 	if (err || !xs || level == SOL_EXS)

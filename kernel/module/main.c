@@ -21,8 +21,9 @@ static const struct exs_layer {
 	{ exs_async_init,  exs_async_exit },
 	{ exs_verbs_init,  exs_verbs_exit },
 	{ exs_family_init, exs_family_exit },
-	{ exs_inet_init,   exs_inet_exit },
 	{ exs_device_init, exs_device_exit },
+	/* The last: with exs-run --system all programs make such sockets. */
+	{ exs_inet_init,   exs_inet_exit },
 };
 
 static void exs_layers_exit(unsigned int n)

@@ -297,8 +297,6 @@ struct exs_policy {
 	u64 asked_at, took;	/* the last request for an advert            */
 	u64 round_trip;		/* the shortest of those                     */
 	u64 ask_at;		/* earliest next one                         */
-	u8 got;			/* transfers since the last send, 2: or more */
-	u8 turns;		/* short sends in a row, each after an answer */
 	/* receiver */
 	bool more;		/* more follows at once                      */
 	u32 used;		/* adverts, in this phase                    */

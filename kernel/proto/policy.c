@@ -19,9 +19,6 @@
  * In an indirect phase the receiver advertises on request. Also, when its ring is empty, it
  * may guess that nothing is in flight, as between two requests of a program. A wrong guess
  * costs an advert: after each it lets twice as many transfers pass.
- *
- * Where both sides take turns with short requests and answers, an advert and its key cost more
- * than a copy, and delay each answer: then the ring is used, and nothing is advertised.
  */
 #include <linux/math64.h>
 
@@ -36,10 +33,9 @@
 #define EXPLORE_FACTOR	40
 #define EXPLORE_EXP_MAX	6
 #define LONG_WAIT	2000000	/* ns, or 16 round trips                     */
+#define LONG_TRIP	100000000 /* ns, at the most, until it is measured   */
 #define SMALL		65536	/* bytes of a transfer                       */
 #define TRY_AFTER	(64 << 20) /* bytes of small transfers               */
-#define TURN_MAX	16384	/* bytes of a request or answer for the ring */
-#define TURNS		64	/* before they count: few need no ring       */
 #define MEMORY_RINGS	16	/* then they count half                      */
 
 /* ---- sender ---- */
@@ -133,32 +129,11 @@ static void no_longer_waits(struct exs_policy *p)
 	p->asking = false;
 }
 
-/* A send of @len bytes begins: do both sides take turns, with requests and answers? */
-static void count_turn(struct exs_engine *e, u64 len)
-{
-	struct exs_policy *p = &e->policy;
-	bool alone = len <= TURN_MAX && !p->outstanding && list_is_singular(&e->sends);
-
-	p->turns = alone && p->got ? min(p->turns + 1, TURNS) : 0;
-	p->got = 0;
-}
-
-/* The other side's turn. Where the ring ends, it is two transfers, but not more. */
-void exs_policy_got(struct exs_engine *e)
-{
-	if (e->policy.got == 2)
-		e->policy.turns = 0;
-	else
-		e->policy.got++;
-}
-
-void exs_policy_sent(struct exs_engine *e, const struct exs_snd *snd, u32 len)
+void exs_policy_sent(struct exs_engine *e, u32 len)
 {
 	struct exs_policy *p = &e->policy;
 	struct exs_way *way = way_now(e);
 
-	if (!snd->taken)
-		count_turn(e, snd->len);
 	no_longer_waits(p);
 	p->outstanding += p->now ? len : 0;
 	way->bytes += is_typical(e) ? len : 0;
@@ -244,8 +219,8 @@ bool exs_policy_wants_ring(const struct exs_engine *e)
 	bool chosen;
 
 	if (exs_chosen(e, EXS_CHOICE_ASK, &chosen))
-		return false;
-	return e->policy.turns == TURNS || would_try_ring(e);
+		return chosen;
+	return would_try_ring(e);
 }
 
 bool exs_policy_leaves(struct exs_engine *e)
@@ -359,10 +334,14 @@ bool exs_policy_waits(struct exs_engine *e)
 	return e->ps & 1 ? waits_for_answer(e) : waits_in_phase(e);
 }
 
-/* The peer has answered the first request. */
+/* The peer has answered the first request. Its ring may have had to wait for memory. */
 void exs_policy_ring(struct exs_engine *e)
 {
-	answered(&e->policy);
+	struct exs_policy *p = &e->policy;
+
+	if (p->now - p->asked_at > LONG_TRIP)
+		p->asked_at = p->now - LONG_TRIP;
+	answered(p);
 }
 
 /* A first advert came too late, so the next will not come soon. */
@@ -382,18 +361,6 @@ u64 exs_engine_alarm(const struct exs_engine *e)
 }
 
 /* ---- receiver ---- */
-
-/*
- * Whether an advert is of use. For a request or an answer that is short, advert and key cost more
- * than a copy.
- */
-bool exs_policy_advertises(const struct exs_engine *e, const struct exs_rcv *rcv)
-{
-	bool chosen = rcv->len > TURN_MAX || e->policy.turns < TURNS;
-
-	exs_chosen(e, EXS_CHOICE_GUESS, &chosen);
-	return chosen || (e->advert_asked && e->pr & 1) || !e->ring_told;
-}
 
 /* Called before it voids the adverts that are out. */
 void exs_policy_indirect(struct exs_engine *e, bool more)

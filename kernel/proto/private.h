@@ -300,7 +300,7 @@ static inline bool exs_policy_gathers(const struct exs_engine *e)
 	return !exs_chosen(e, EXS_CHOICE_GATHER, &chosen) || chosen;
 }
 
-void exs_policy_sent(struct exs_engine *e, const struct exs_snd *snd, u32 len);
+void exs_policy_sent(struct exs_engine *e, u32 len);
 bool exs_policy_more(const struct exs_engine *e, const struct exs_snd *snd, u32 len);
 void exs_policy_opened(struct exs_engine *e);
 void exs_policy_closed(struct exs_engine *e);
@@ -316,8 +316,6 @@ static inline bool exs_policy_guesses(const struct exs_engine *e)
 	return !e->policy.more && !e->policy.guess_after;
 }
 
-void exs_policy_got(struct exs_engine *e);
-bool exs_policy_advertises(const struct exs_engine *e, const struct exs_rcv *rcv);
 bool exs_policy_expects(const struct exs_engine *e);
 void exs_policy_message(struct exs_engine *e, bool eager);
 void exs_policy_indirect(struct exs_engine *e, bool more);

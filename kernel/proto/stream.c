@@ -126,7 +126,7 @@ static bool stream_has_room(struct exs_engine *e, const struct exs_snd *snd)
 static void stream_commit(struct exs_engine *e, struct exs_snd *snd, u32 len)
 {
 	e->sp += len;
-	exs_policy_sent(e, snd, len);
+	exs_policy_sent(e, len);
 	snd->taken += min_t(u64, len, snd->len - snd->taken);
 	if (snd->taken == snd->len)
 		list_del_init(&snd->node);
@@ -348,8 +348,7 @@ exs_hot
 static bool stream_advertisable(const struct exs_engine *e,
 				const struct exs_rcv *rcv)
 {
-	return rcv->flags & EXS_RCV_DIRECT && rcv->len && exs_rcv_can_advertise(rcv) &&
-	       exs_policy_advertises(e, rcv);
+	return rcv->flags & EXS_RCV_DIRECT && rcv->len && exs_rcv_can_advertise(rcv);
 }
 
 static bool stream_tx_space(struct exs_engine *e, struct exs_tx *tx)
@@ -418,7 +417,6 @@ static int stream_rx_direct(struct exs_engine *e, u32 len)
 	e->rp += len;
 	e->stats.received_bytes += len;
 	e->policy.used++;
-	exs_policy_got(e);
 	rcv->filled += len;
 	if (!(rcv->flags & EXS_RCV_WAITALL) || rcv->filled == rcv->len) {
 		exs_rcv_end(e, rcv, 0);
@@ -448,7 +446,6 @@ static void stream_arrived(struct exs_engine *e, u32 len, bool more)
 	e->stats.received_bytes += len;
 	e->advert_asked = false;
 	exs_policy_indirect(e, more);
-	exs_policy_got(e);
 	if (!(e->pr & 1))
 		e->pr++;
 	if (exs_rule(INDIRECT_VOIDS))

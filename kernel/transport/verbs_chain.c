@@ -12,6 +12,7 @@ int exs_chain_init(void)
 {
 	int cpu;
 
+	BUILD_BUG_ON(sizeof(struct exs_verbs_chain) > PCPU_MIN_UNIT_SIZE);
 	exs_verbs_chains = alloc_percpu(struct exs_verbs_chain);
 	if (!exs_verbs_chains)
 		return -ENOMEM;

@@ -207,6 +207,20 @@ case_exchange_bound()
 	must_connect 0 must exs-run -r exs python3 "$PEER" loopback6
 }
 
+# The address cannot be bound again: it stays TCP.
+case_exchange_unprivileged()
+{
+	must exs-run -v -r 'exs listen' -r tcp python3 -c '
+import os, socket
+sock = socket.socket()
+sock.bind(("10.77.0.1", 77))
+os.setuid(65534)
+sock.listen()
+socket.create_connection(("10.77.0.1", 77), 10).close()
+sock.accept()'
+	[[ $OUT = *"TCP"*"cannot have its address"* ]] || fail "it says: $OUT"
+}
+
 # What was set before stays set, and epoll sets that had the old one have the new one.
 case_exchange_keeps()
 {

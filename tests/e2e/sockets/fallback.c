@@ -16,6 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <linux/filter.h>
+#include <linux/net_tstamp.h>
 #include <sys/epoll.h>
 #include <sys/fsuid.h>
 #include <sys/ioctl.h>
@@ -1337,7 +1338,7 @@ static int filter_nothing(int fd, int option)
 	return setsockopt(fd, SOL_SOCKET, option, &prog, sizeof(prog));
 }
 
-/* A filter that lets no packet pass does that. */
+/* A filter that lets no packet pass does that; also times of packets. */
 static void filtered(void)
 {
 	int l = tcp_listener(), c = falling();
@@ -1351,6 +1352,9 @@ static void filtered(void)
 	close(c);
 	c = sharing(SO_REUSEPORT);
 	must(filter_nothing(c, SO_ATTACH_REUSEPORT_CBPF));
+	must_be(why(c), EXS_FELL_BACK_OPTION);
+	c = falling();
+	set_int(c, SOL_SOCKET, SO_TIMESTAMPING, SOF_TIMESTAMPING_TX_SOFTWARE);
 	must_be(why(c), EXS_FELL_BACK_OPTION);
 	c = falling();
 	set_int(c, SOL_EXS, EXS_SO_FALLBACK, 0);

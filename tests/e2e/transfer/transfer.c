@@ -699,30 +699,6 @@ static void many_outstanding(void)
 	data_check(3, 0, e.in, e.room);
 }
 
-/* Requests and answers are soon no longer advertised, although each receive is there first. */
-static void turns(void)
-{
-	enum { ROUNDS = 150, LEN = 5000 };
-	struct ends e;
-	long adverts = 0;
-	int i;
-
-	ends_open(&e, LEN, true);
-	for (i = 0; i < ROUNDS; i++) {
-		adverts = delta("adverts_tx");
-		start_recv(e.p.s, e.in, LEN, MSG_WAITALL, e.rq, 1, e.im);
-		start_send(e.p.c, e.out, LEN, e.sq, 2, e.om);
-		event_is(e.sq, EXS_EVT_SEND, 2, 0, LEN);
-		event_is(e.rq, EXS_EVT_RECV, 1, 0, LEN);
-		start_recv(e.p.c, e.in, LEN, MSG_WAITALL, e.rq, 3, e.im);
-		start_send(e.p.s, e.out, LEN, e.sq, 4, e.om);
-		event_is(e.sq, EXS_EVT_SEND, 4, 0, LEN);
-		event_is(e.rq, EXS_EVT_RECV, 3, 0, LEN);
-	}
-	must_be(delta("adverts_tx"), adverts);
-	check(delta("indirect_tx_bytes") >= ROUNDS * LEN, "the ring had %ld bytes", delta("indirect_tx_bytes"));
-}
-
 static size_t short_or_long(int i)
 {
 	return i % 3 ? 1 + i % 190 : 5000;
@@ -1070,7 +1046,6 @@ static const struct e2e_case cases[] = {
 	{ "direct", direct, .on = ON_BOTH | ON_INET },
 	{ "indirect", indirect, .on = ON_STREAM },
 	{ "plain_is_indirect", plain_is_indirect, .on = ON_STREAM },
-	{ "turns", turns, .on = ON_STREAM },
 	{ "received_late", received_late, .on = ON_BOTH },
 	{ "stream_begins_eagerly", stream_begins_eagerly, .on = ON_STREAM },
 	{ "eager", eager, .on = ON_SEQ },

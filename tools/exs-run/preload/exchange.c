@@ -246,11 +246,9 @@ static bool replace(int from, int to)
 
 static bool take_over(int from, int to)
 {
-	bool ok;
-	int err;
+	bool ok = replace(from, to);
+	int err = errno;
 
-	ok = bind_alike(from, to) && replace(from, to);
-	err = errno;
 	close(to);
 	errno = err;
 	return ok;
@@ -285,6 +283,11 @@ bool exchange(int fd, const struct rule *rule)
 	if (is_special(fd) || !copy_options(fd, to)) {
 		close(to);
 		settings_tell(fd, false, rule->text, "EXS does not have one of its options");
+		return true;
+	}
+	if (!bind_alike(fd, to)) {
+		close(to);
+		settings_tell(fd, false, rule->text, "EXS cannot have its address");
 		return true;
 	}
 	if (!take_over(fd, to))
