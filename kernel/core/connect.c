@@ -51,11 +51,15 @@ static struct exs_waiter *exs_take_waiter(struct exs_sock *xs)
 
 static void exs_attempt_up(struct exs_sock *xs, struct exs_conn *conn)
 {
+	struct exs_net *xn = exs_net(sock_net(&xs->sk));
+
 	sock_owned_by_me(&xs->sk);
 	exs_sock_connected(xs, conn);
 	/* The connection may have ended already. */
 	exs_sock_publish_error(xs);
-	exs_count(exs_net(sock_net(&xs->sk)), connects, 1);
+	exs_count(xn, connects, 1);
+	if (conn->falls_back)
+		exs_peer_answered(xn, &xs->peer, READ_ONCE(xs->sk.sk_uid));
 }
 
 /* Back to the socket's former state. */

@@ -523,11 +523,12 @@ static void exs_tcp_own(struct exs_sock *xs, struct sock *sk)
 void exs_peer_did_not_answer(struct exs_sock *xs)
 {
 	struct exs_net *xn = exs_net(sock_net(&xs->sk));
-	unsigned int least = exs_sysctl(xn, fallback_timeout) / 4;
+	unsigned int enough = exs_sysctl(xn, fallback_timeout) / 4;
 
 	lockdep_assert_held(&xs->op_lock);
-	if (!xs->own_way && time_after_eq(jiffies, xs->began + msecs_to_jiffies(least)))
-		exs_peer_silent(xn, &xs->peer, READ_ONCE(xs->sk.sk_uid));
+	if (!xs->own_way)
+		exs_peer_silent(xn, &xs->peer, READ_ONCE(xs->sk.sk_uid), jiffies - xs->began,
+				msecs_to_jiffies(enough));
 }
 
 int exs_fall_back_connect(struct exs_sock *xs, int why)

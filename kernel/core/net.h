@@ -41,11 +41,15 @@ struct exs_sysctls {
 
 #define EXS_PEERS	64
 
-/* A peer that did not answer user @uid at the time @silent (jiffies); 0: none. */
+/*
+ * A peer that did not answer user @uid at the time @silent (jiffies); 0: none. @waited: jiffies
+ * in vain since it last answered.
+ */
 struct exs_peer {
 	struct in6_addr addr;
 	kuid_t uid;
 	u64 silent;
+	u64 waited;
 };
 
 /**
@@ -97,8 +101,11 @@ static inline void exs_net_put(struct exs_net *xn)
 void exs_peers_init(struct exs_net *xn);
 /* Whether the peer did not answer within the last net.exs.fallback_memory milliseconds. */
 bool exs_peer_is_silent(struct exs_net *xn, const struct sockaddr_storage *addr, kuid_t uid);
-/* It did not answer: remember that. */
-void exs_peer_silent(struct exs_net *xn, const struct sockaddr_storage *addr, kuid_t uid);
+/* It did not answer within @waited jiffies: remember that after @enough of them in all. */
+void exs_peer_silent(struct exs_net *xn, const struct sockaddr_storage *addr, kuid_t uid,
+		     u64 waited, u64 enough);
+/* It answered this user. */
+void exs_peer_answered(struct exs_net *xn, const struct sockaddr_storage *addr, kuid_t uid);
 /* It answered, or connected: forget that. */
 void exs_peer_heard(struct exs_net *xn, const struct sockaddr_storage *addr);
 

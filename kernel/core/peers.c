@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * Peers that did not answer: a connect(2) that may fall back to TCP does not wait for them
- * again, for net.exs.fallback_memory milliseconds. Each user has a memory of his own, as a
- * program can make a peer look silent.
+ * again, for net.exs.fallback_memory milliseconds. Programs that give up soon wait together.
+ * Each user has a memory of his own, as a program can make a peer look silent.
  *
  * A hash table whose places hold one address and user each. Another with the same place
  * replaces the older one, which costs a wait. So there is nothing to allocate, bound or clean
@@ -54,7 +54,8 @@ bool exs_peer_is_silent(struct exs_net *xn, const struct sockaddr_storage *addr,
 	return silent;
 }
 
-void exs_peer_silent(struct exs_net *xn, const struct sockaddr_storage *addr, kuid_t uid)
+void exs_peer_silent(struct exs_net *xn, const struct sockaddr_storage *addr, kuid_t uid,
+		     u64 waited, u64 enough)
 {
 	struct exs_peer *peer;
 	struct in6_addr key;
@@ -62,9 +63,26 @@ void exs_peer_silent(struct exs_net *xn, const struct sockaddr_storage *addr, ku
 	exs_peer_key(addr, &key);
 	peer = exs_peer_place(xn, &key, uid);
 	spin_lock(&xn->peers_lock);
-	peer->addr = key;
-	peer->uid = uid;
-	peer->silent = get_jiffies_64();
+	if (!ipv6_addr_equal(&peer->addr, &key) || !uid_eq(peer->uid, uid))
+		*peer = (struct exs_peer) { .addr = key, .uid = uid };
+	peer->waited += waited;
+	if (peer->waited >= enough) {
+		peer->silent = get_jiffies_64();
+		peer->waited = 0;
+	}
+	spin_unlock(&xn->peers_lock);
+}
+
+void exs_peer_answered(struct exs_net *xn, const struct sockaddr_storage *addr, kuid_t uid)
+{
+	struct exs_peer *peer;
+	struct in6_addr key;
+
+	exs_peer_key(addr, &key);
+	peer = exs_peer_place(xn, &key, uid);
+	spin_lock(&xn->peers_lock);
+	if (ipv6_addr_equal(&peer->addr, &key) && uid_eq(peer->uid, uid))
+		peer->waited = 0;
 	spin_unlock(&xn->peers_lock);
 }
 

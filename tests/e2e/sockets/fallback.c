@@ -660,6 +660,34 @@ static void closed_early(void)
 	must_be(why(c), EXS_FELL_BACK_NOT);
 }
 
+/* A program that always gives up soon: together its attempts are long enough. */
+static void closed_early_often(void)
+{
+	union address to = address_from(e2e.domain, e2e.domain == AF_INET ? "10.77.0.6" : "fd77::6", 99);
+	int i, c, clock;
+
+	write_sysctl("fallback_timeout", 4000);
+	write_sysctl("fallback_memory", 3600 * 1000);
+	for (i = 0; i < 3; i++) {
+		c = falling();
+		clock = falling();
+		must(setsockopt(clock, SOL_SOCKET, SO_BINDTODEVICE, "rxe0dev", 7));
+		set_int(clock, IPPROTO_TCP, TCP_USER_TIMEOUT, 400);
+		set_nonblock(clock, true);
+		set_nonblock(c, true);
+		must_fail(connect(c, &to.sa, address_len(&to)), EINPROGRESS);
+		must_be(why(c), EXS_FELL_BACK_NOT);
+		must_fail(connect(clock, &to.sa, address_len(&to)), EINPROGRESS);
+		wait_delta("fallback_no_answer", i + 1);
+		close(c);
+		close(clock);
+	}
+	c = falling();
+	set_nonblock(c, true);
+	must_fail(connect(c, &to.sa, address_len(&to)), EINPROGRESS);
+	must_be(why(c), EXS_FELL_BACK_REMEMBERED);
+}
+
 static void *connects_in_vain(void *arg)
 {
 	union address to = black_hole();
@@ -1601,6 +1629,7 @@ static const struct e2e_case cases[] = {
 	{ "no_answer", no_answer, .on = ON_FACES, .needs = NEEDS_ONE },
 	{ "impatient", impatient, .on = ON_FACES, .needs = NEEDS_ONE },
 	{ "closed_early", closed_early, .on = ON_FACES, .needs = NEEDS_ONE | NEEDS_RXE },
+	{ "closed_early_often", closed_early_often, .on = ON_FACES, .needs = NEEDS_ONE | NEEDS_RXE },
 	{ "ended_while_waiting", ended_while_waiting, .on = ON_FACES, .needs = NEEDS_ONE },
 	{ "send_timeout_of_both", send_timeout_of_both, .on = ON_FACES, .needs = NEEDS_ONE },
 	{ "forgotten", forgotten, .on = ON_INET, .needs = NEEDS_ONE },
