@@ -43,13 +43,14 @@ struct exs_sysctls {
 
 /*
  * A peer that did not answer user @uid at the time @silent (jiffies); 0: none. @waited: jiffies
- * in vain since it last answered.
+ * in vain since it last answered, up to the time @until.
  */
 struct exs_peer {
 	struct in6_addr addr;
 	kuid_t uid;
 	u64 silent;
 	u64 waited;
+	u64 until;
 };
 
 /**

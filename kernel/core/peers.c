@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * Peers that did not answer: a connect(2) that may fall back to TCP does not wait for them
- * again, for net.exs.fallback_memory milliseconds. Programs that give up soon wait together.
+ * again, for net.exs.fallback_memory milliseconds. Where programs give up sooner, their waits add up.
  * Each user has a memory of his own, as a program can make a peer look silent.
  *
  * A hash table whose places hold one address and user each. Another with the same place
@@ -38,6 +38,11 @@ static struct exs_peer *exs_peer_place(struct exs_net *xn, const struct in6_addr
 	return &xn->peers[hash % EXS_PEERS];
 }
 
+static bool exs_peer_is(const struct exs_peer *peer, const struct in6_addr *key, kuid_t uid)
+{
+	return ipv6_addr_equal(&peer->addr, key) && uid_eq(peer->uid, uid);
+}
+
 bool exs_peer_is_silent(struct exs_net *xn, const struct sockaddr_storage *addr, kuid_t uid)
 {
 	u64 memory = msecs_to_jiffies(exs_sysctl(xn, fallback_memory));
@@ -48,7 +53,7 @@ bool exs_peer_is_silent(struct exs_net *xn, const struct sockaddr_storage *addr,
 	exs_peer_key(addr, &key);
 	peer = exs_peer_place(xn, &key, uid);
 	spin_lock(&xn->peers_lock);
-	silent = peer->silent && ipv6_addr_equal(&peer->addr, &key) && uid_eq(peer->uid, uid) &&
+	silent = peer->silent && exs_peer_is(peer, &key, uid) &&
 		 time_before64(get_jiffies_64(), peer->silent + memory);
 	spin_unlock(&xn->peers_lock);
 	return silent;
@@ -57,17 +62,20 @@ bool exs_peer_is_silent(struct exs_net *xn, const struct sockaddr_storage *addr,
 void exs_peer_silent(struct exs_net *xn, const struct sockaddr_storage *addr, kuid_t uid,
 		     u64 waited, u64 enough)
 {
+	u64 now = get_jiffies_64();
 	struct exs_peer *peer;
 	struct in6_addr key;
 
 	exs_peer_key(addr, &key);
 	peer = exs_peer_place(xn, &key, uid);
 	spin_lock(&xn->peers_lock);
-	if (!ipv6_addr_equal(&peer->addr, &key) || !uid_eq(peer->uid, uid))
+	if (!exs_peer_is(peer, &key, uid))
 		*peer = (struct exs_peer) { .addr = key, .uid = uid };
-	peer->waited += waited;
+	/* Attempts at the same time have waited once. */
+	peer->waited += min(waited, now - peer->until);
+	peer->until = now;
 	if (peer->waited >= enough) {
-		peer->silent = get_jiffies_64();
+		peer->silent = now;
 		peer->waited = 0;
 	}
 	spin_unlock(&xn->peers_lock);
@@ -81,7 +89,7 @@ void exs_peer_answered(struct exs_net *xn, const struct sockaddr_storage *addr, 
 	exs_peer_key(addr, &key);
 	peer = exs_peer_place(xn, &key, uid);
 	spin_lock(&xn->peers_lock);
-	if (ipv6_addr_equal(&peer->addr, &key) && uid_eq(peer->uid, uid))
+	if (exs_peer_is(peer, &key, uid))
 		peer->waited = 0;
 	spin_unlock(&xn->peers_lock);
 }
@@ -93,8 +101,11 @@ void exs_peer_heard(struct exs_net *xn, const struct sockaddr_storage *addr)
 
 	exs_peer_key(addr, &key);
 	spin_lock(&xn->peers_lock);
-	for (i = 0; i < EXS_PEERS; i++)
-		if (xn->peers[i].silent && ipv6_addr_equal(&xn->peers[i].addr, &key))
-			xn->peers[i].silent = 0;
+	for (i = 0; i < EXS_PEERS; i++) {
+		if (!ipv6_addr_equal(&xn->peers[i].addr, &key))
+			continue;
+		xn->peers[i].silent = 0;
+		xn->peers[i].waited = 0;
+	}
 	spin_unlock(&xn->peers_lock);
 }

@@ -100,22 +100,13 @@ static int exs_set_own(struct exs_sock *xs, int level, int name, sockptr_t val,
 }
 
 /*
- * Programs that filter packets, or choose the socket that gets a connection, and the times of
- * single packets. EXS has neither, but TCP has.
+ * Programs that filter packets, or choose the socket that gets a connection. EXS cannot run them,
+ * but TCP can.
  */
-static bool exs_is_of_packets(int name)
+static bool exs_is_filter(int name)
 {
-	switch (name) {
-	case SO_ATTACH_FILTER:
-	case SO_ATTACH_BPF:
-	case SO_ATTACH_REUSEPORT_CBPF:
-	case SO_ATTACH_REUSEPORT_EBPF:
-	case SO_TIMESTAMPING_OLD:
-	case SO_TIMESTAMPING_NEW:
-		return true;
-	default:
-		return false;
-	}
+	return name == SO_ATTACH_FILTER || name == SO_ATTACH_BPF ||
+	       name == SO_ATTACH_REUSEPORT_CBPF || name == SO_ATTACH_REUSEPORT_EBPF;
 }
 
 static void exs_packets_need_tcp(struct socket *sock)
@@ -159,12 +150,15 @@ int exs_setsockopt(struct socket *sock, int level, int name, sockptr_t val,
 	struct exs_sock *xs;
 	int err;
 
-	if (level == SOL_SOCKET && exs_is_of_packets(name))
+	if (level == SOL_SOCKET && exs_is_filter(name))
 		exs_packets_need_tcp(sock);
 	xs = exs_of(sock);
 	err = exs_setsockopt_now(sock, level, name, val, len);
 	if (err || !xs || level == SOL_EXS)
 		return err;
+	/* Nor has EXS the times of packets (SO_TIMESTAMPING). */
+	if (level == SOL_SOCKET && READ_ONCE(xs->sk.sk_tsflags))
+		exs_packets_need_tcp(sock);
 	/* A worker copies the options and hands the socket over under its lock: wait for it. */
 	lock_sock(&xs->sk);
 	release_sock(&xs->sk);

@@ -110,7 +110,6 @@ static union exs_verbs_wr *exs_chain_new(struct exs_verbs_chain *chain)
 
 	if (exs_chain_is_full(chain))
 		exs_chain_post(chain);
-	chain->joint = NULL;
 	wr = &chain->wrs[chain->nwrs++];
 	memset(wr, 0, sizeof(*wr));
 	wr->send.wr_cqe = &chain->v->quiet;

@@ -437,7 +437,7 @@ class Guest:
 
     def last_words(self, lines=40):
         """What the console says of the end: the first report and its trace; else the last lines. Or what QEMU says."""
-        said = self.console if os.path.exists(self.console) else self.console.replace(".console", ".qemu")
+        said = self.console if os.path.exists(self.console) else self.console.removesuffix("console") + "qemu"
         with open(said, encoding="utf-8", errors="replace") as file:
             text = file.read().splitlines()
         found = kernellog.reports(text)

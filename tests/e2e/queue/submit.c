@@ -257,32 +257,66 @@ static void in_order(void)
 	no_event(q);
 }
 
-/* Sends that start together are few transfers, each in as many pieces of memory as the device takes. */
-static void joined(void)
+enum { JOINED = 16, JOINED_MAX = 3000, PAGE = 4096 };
+
+/* Each across two pages; @len: 0: of any lengths. Return: bytes. */
+static size_t fill_joined(exs_op_t *sends, char *buf, size_t len, int round)
 {
-	enum { N = 16, LEN = 1500, PAGE = 4096, ROUNDS = 20 };
-	exs_qhandle_t q = queue_new(N);
-	char *buf = pages((N + 1) * PAGE);
-	exs_mhandle_t m = region_new(buf, (N + 1) * PAGE, EXS_ACCESS_READ);
-	exs_op_t sends[N];
-	struct pair p;
+	size_t total = 0;
+	int i;
+
+	for (i = 0; i < JOINED; i++) {
+		exs_op_t *op = &sends[i];
+
+		op->exs_op_len = len ?: (size_t)(1 + (round * 7919 + i * i * 131) % (i % 3 ? 300 : JOINED_MAX));
+		op->exs_op_buf = buf + i * PAGE + PAGE - op->exs_op_len / 2;
+		data_fill(round, total, op->exs_op_buf, op->exs_op_len);
+		total += op->exs_op_len;
+	}
+	return total;
+}
+
+static void send_joined(const struct pair *p, size_t len, int rounds)
+{
+	exs_qhandle_t q = queue_new(JOINED);
+	char *buf = pages((JOINED + 1) * PAGE);
+	exs_mhandle_t m = region_new(buf, (JOINED + 1) * PAGE, EXS_ACCESS_READ);
+	exs_op_t sends[JOINED];
 	int i, round;
 
-	pair_open(&p);
-	for (i = 0; i < N; i++) {
-		/* Across two pages. */
-		sends[i] = an_op(EXS_EVT_SEND, p.c, buf + i * PAGE + PAGE - LEN / 2, LEN, i);
+	for (i = 0; i < JOINED; i++) {
+		sends[i] = an_op(EXS_EVT_SEND, p->c, buf, 0, i);
 		sends[i].exs_op_region = m;
-		data_fill(1, i * LEN, sends[i].exs_op_buf, LEN);
 	}
-	for (round = 0; round < ROUNDS; round++) {
-		must_be(exs_submit(q, sends, N), N);
-		recv_all(p.s, 1, 0, N * LEN);
-		for (i = 0; i < N; i++)
-			event_is(q, EXS_EVT_SEND, i, 0, LEN);
+	for (round = 0; round < rounds; round++) {
+		size_t total = fill_joined(sends, buf, len, round);
+
+		must_be(exs_submit(q, sends, JOINED), JOINED);
+		recv_all(p->s, round, 0, total);
+		for (i = 0; i < JOINED; i++)
+			event_is(q, EXS_EVT_SEND, i, 0, sends[i].exs_op_len);
 	}
-	check(delta("joined_sends") >= ROUNDS * N / 2, "only %ld sends were joined", delta("joined_sends"));
 	no_event(q);
+}
+
+/*
+ * Sends that start together are few transfers, each in as many pieces of memory as the device takes: also where the ring
+ * has several keys, and where some are inside their requests.
+ */
+static void joined(void)
+{
+	enum { ROUNDS = 20 };
+	struct pair p;
+
+	pair_open(&p);
+	send_joined(&p, 1500, ROUNDS);
+	check(delta("joined_sends") >= ROUNDS * JOINED / 2, "only %ld sends were joined", delta("joined_sends"));
+	set_int(p.c, SOL_EXS, EXS_SO_INLINE_MAX, 256);
+	send_joined(&p, 0, ROUNDS);
+	pair_close(&p);
+	pair_open(&p);
+	set_int(p.s, SOL_EXS, EXS_SO_RING, 2 * MIB);
+	send_joined(&p, 2999, 100);
 }
 
 /* Operations in a row on one socket start together: also if there is no last one, or one that is different. */

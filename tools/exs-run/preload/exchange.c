@@ -149,7 +149,7 @@ static bool is_special(int fd)
 	/* The number of instructions; a program of BPF is not told: EACCES. */
 	if (getsockopt(fd, SOL_SOCKET, SO_GET_FILTER, NULL, &len) || len)
 		return true;
-	return option(fd, IPPROTO_IP, IP_TRANSPARENT) > 0;
+	return option(fd, IPPROTO_IP, IP_TRANSPARENT) > 0 || option(fd, SOL_SOCKET, SO_TIMESTAMPING) > 0;
 }
 
 bool is_inet_stream(int fd)
