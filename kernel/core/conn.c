@@ -109,6 +109,7 @@ struct exs_conn *exs_conn_alloc(const struct exs_sock *xs, struct mem_cgroup *me
 	INIT_LIST_HEAD(&conn->ending);
 	INIT_LIST_HEAD(&conn->finished);
 	INIT_LIST_HEAD(&conn->messages);
+	INIT_LIST_HEAD(&conn->spares);
 	INIT_LIST_HEAD(&conn->held);
 	INIT_LIST_HEAD(&conn->closers);
 	INIT_LIST_HEAD(&conn->flushers);

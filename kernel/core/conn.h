@@ -226,8 +226,10 @@ struct exs_conn {
 					 */
 	struct list_head finished;	/* to be passed to ->done, in order   */
 	struct list_head messages;	/* seqpacket: kept, unread             */
-	struct exs_kept *spare;		/* memory for the next kept message, or NULL */
-	u32 spare_len;			/* bytes of data that it has to hold */
+	struct list_head spares;	/* memory for the next kept messages */
+	u32 nspares;
+	u32 spare_len;			/* bytes of data that each of them can hold */
+	u32 spares_wanted;		/* how many there have to be */
 	struct list_head closers;	/* struct exs_waiter; exs_closers_lock */
 	struct list_head flushers;	/* the same                            */
 	struct list_head orphans;	/* exs_orphans; exs_orphans_lock       */

@@ -70,38 +70,80 @@ static struct exs_kept *exs_kept_alloc(u32 len, gfp_t gfp)
 	return kept;
 }
 
-/*
- * There may be spare memory of an earlier message, which a receive took after all. It may be too
- * short for this one.
- */
-bool exs_message_reserve(struct exs_conn *conn, u32 len)
+static void exs_spare_add(struct exs_conn *conn, struct exs_kept *kept)
 {
 	lockdep_assert_held(&conn->lock);
-	if (conn->spare && conn->spare->len >= len)
-		return true;
-	kfree(conn->spare);
-	conn->spare = exs_kept_alloc(len, GFP_ATOMIC | __GFP_NOWARN);
-	conn->spare_len = len;
-	return conn->spare;
+	list_add(&kept->node, &conn->spares);
+	conn->nspares++;
 }
 
-/* The memory is small and cannot be done without, so do not fail. */
-void exs_message_provide(struct exs_conn *conn)
+static struct exs_kept *exs_spare_take(struct exs_conn *conn)
+{
+	struct exs_kept *kept = list_first_entry(&conn->spares, struct exs_kept, node);
+
+	list_del(&kept->node);
+	conn->nspares--;
+	return kept;
+}
+
+static void exs_spares_free(struct exs_conn *conn)
+{
+	while (!list_empty(&conn->spares))
+		kfree(exs_spare_take(conn));
+}
+
+/*
+ * There may be spare memory for earlier messages, which receives took after all. It may be too
+ * short for these.
+ */
+bool exs_message_reserve(struct exs_conn *conn, u32 len, u32 n)
+{
+	struct exs_kept *kept;
+
+	lockdep_assert_held(&conn->lock);
+	if (n && (!conn->nspares || conn->spare_len < len)) {
+		exs_spares_free(conn);
+		conn->spare_len = len;
+	}
+	conn->spares_wanted = n;
+	while (conn->nspares < n) {
+		kept = exs_kept_alloc(conn->spare_len, GFP_ATOMIC | __GFP_NOWARN);
+		if (!kept)
+			return false;
+		exs_spare_add(conn, kept);
+	}
+	return true;
+}
+
+/*
+ * Another one. The memory is small and cannot be done without, so do not fail. Meanwhile
+ * nothing else is received.
+ */
+static void exs_spare_provide(struct exs_conn *conn)
 {
 	struct exs_kept *kept = exs_kept_alloc(conn->spare_len, GFP_KERNEL | __GFP_NOFAIL);
 
 	spin_lock(&conn->lock);
-	swap(conn->spare, kept);
+	exs_spare_add(conn, kept);
 	spin_unlock(&conn->lock);
-	kfree(kept);
+}
+
+void exs_message_provide(struct exs_conn *conn)
+{
+	u32 missing;
+
+	spin_lock(&conn->lock);
+	missing = conn->spares_wanted - min(conn->spares_wanted, conn->nspares);
+	spin_unlock(&conn->lock);
+	while (missing--)
+		exs_spare_provide(conn);
 }
 
 static struct exs_kept *exs_message_use_spare(struct exs_conn *conn, u32 len)
 {
-	struct exs_kept *kept = conn->spare;
+	struct exs_kept *kept = exs_spare_take(conn);
 
 	lockdep_assert_held(&conn->lock);
-	conn->spare = NULL;
 	kept->refs = 1;
 	kept->ready = true;
 	kept->len = len;
@@ -119,9 +161,10 @@ void exs_message_keep(struct exs_conn *conn, const void *data, u32 len)
 
 void exs_message_keep_in_ring(struct exs_conn *conn)
 {
-	const struct exs_in_ring *m = &conn->engine.kept;
+	struct exs_in_ring m;
 
-	exs_message_use_spare(conn, m->len)->m = *m;
+	while (exs_engine_next_kept(&conn->engine, &m))
+		exs_message_use_spare(conn, m.len)->m = m;
 }
 
 void exs_message_purge(struct exs_conn *conn)
@@ -130,7 +173,7 @@ void exs_message_purge(struct exs_conn *conn)
 
 	list_for_each_entry_safe(kept, next, &conn->messages, node)
 		exs_kept_free(kept);
-	kfree(conn->spare);
+	exs_spares_free(conn);
 }
 
 static void exs_message_read_ring(struct exs_conn *conn, u32 off, u32 len)

@@ -40,10 +40,10 @@ void exs_message_unhold(struct exs_conn *conn, struct exs_xfer *x);
 /* FIONREAD: bytes of the next message, 0 if there is none. conn->lock held. */
 u32 exs_message_queued(struct exs_conn *conn);
 
-/* Allocate memory for an eager message of @len bytes without a receive. conn->lock held.
- * Return: false: there is none, and exs_message_provide() waits for it.
+/* Allocate memory for @n messages without a receive, of @len bytes if they are eager, else 0.
+ * conn->lock held. Return: false: there is none, and exs_message_provide() waits for it.
  */
-bool exs_message_reserve(struct exs_conn *conn, u32 len);
+bool exs_message_reserve(struct exs_conn *conn, u32 len, u32 n);
 
 /* Wait for this memory; nothing else is reserved meanwhile. No lock held; sleeps. */
 void exs_message_provide(struct exs_conn *conn);
@@ -51,7 +51,7 @@ void exs_message_provide(struct exs_conn *conn);
 /* Store the message in the memory reserved for it; conn->lock held since. */
 void exs_message_keep(struct exs_conn *conn, const void *data, u32 len);
 
-/* The same for the place of the message that has just come into the ring. */
+/* The same for the places of the messages that have just come into the ring. */
 void exs_message_keep_in_ring(struct exs_conn *conn);
 
 /* Free kept messages that were never read. No other user of the connection is left. */

@@ -899,18 +899,11 @@ static void exs_conn_eager(struct exs_conn *conn, const struct exs_msg *msg,
 	exs_conn_wrote(conn, exs_rcv_xfer(rcv), 0, len);
 }
 
-/* Whether a WRITE that ends with @imm is a message without a receive. */
-static bool exs_conn_keeps_written(const struct exs_conn *conn, u32 imm)
-{
-	return conn->socktype == EXS_WIRE_SEQPACKET && list_empty(&conn->engine.receives) &&
-	       exs_imm_kind(imm) == EXS_IMM_INDIRECT;
-}
-
-/* Whether @msg is, or ends, a message without a receive. */
-static bool exs_conn_keeps(const struct exs_conn *conn, const struct exs_msg *msg)
+/* How many messages without a receive end with @msg, or are it. */
+static u32 exs_conn_keeps(const struct exs_conn *conn, const struct exs_msg *msg)
 {
 	if (msg->type == EXS_MSG_WRITTEN)
-		return exs_conn_keeps_written(conn, msg->a);
+		return exs_engine_keeps(&conn->engine, msg->a);
 	return msg->type == EXS_MSG_EAGER && list_empty(&conn->engine.receives);
 }
 
@@ -941,7 +934,7 @@ static bool exs_conn_reserve(struct exs_conn *conn, const struct exs_msg *msg)
 		return exs_theirs_reserve(conn);
 	if (conn->socktype == EXS_WIRE_STREAM)
 		return msg->type != EXS_MSG_EAGER || exs_stream_reserve(conn);
-	return !exs_conn_keeps(conn, msg) || exs_message_reserve(conn, msg->len);
+	return exs_message_reserve(conn, msg->len, exs_conn_keeps(conn, msg));
 }
 
 /* Wait for that memory. Its size is fixed, as the engine is up. */
@@ -998,8 +991,7 @@ static int exs_conn_take(struct exs_conn *conn, const struct exs_msg *msg)
 	conn->wake |= EPOLLIN;
 	if (msg->type == EXS_MSG_EAGER)
 		exs_conn_eager(conn, msg, rcv, at);
-	else if (conn->engine.kept.space)
-		exs_message_keep_in_ring(conn);
+	exs_message_keep_in_ring(conn);
 	/* Threads in poll() wake up only for bits that they asked for. */
 	if (msg->type == EXS_MSG_FIN)
 		conn->wake |= EPOLLRDHUP | EPOLLHUP;
@@ -1029,12 +1021,12 @@ int exs_conn_received_imm(struct exs_conn *conn, u32 imm)
 	lockdep_assert_held(&conn->lock);
 	if (conn->state != EXS_CONN_UP)
 		return 0;
-	if (exs_conn_keeps_written(conn, imm) && !exs_message_reserve(conn, 0))
+	if (conn->socktype == EXS_WIRE_SEQPACKET &&
+	    !exs_message_reserve(conn, 0, exs_engine_keeps(&conn->engine, imm)))
 		return -ENOMEM;
 	conn->wake |= EPOLLIN;
 	if (exs_engine_rx_imm(&conn->engine, imm) < 0)
 		return -EPROTO;
-	if (conn->engine.kept.space)
-		exs_message_keep_in_ring(conn);
+	exs_message_keep_in_ring(conn);
 	return 0;
 }

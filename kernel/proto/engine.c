@@ -332,9 +332,11 @@ static int rx_imm(struct exs_engine *e, u32 imm)
 {
 	u32 credits = exs_imm_credits(imm);
 
-	if (exs_imm_credited(imm) && (!credits || exs_credit_returned(e, credits)))
+	if (!credits && exs_imm_credited(imm) && !exs_imm_is_many(imm))
 		return -EPROTO;
-	return e->ops->rx_imm(e, exs_imm_kind(imm), exs_imm_len(imm));
+	if (exs_credit_returned(e, credits))
+		return -EPROTO;
+	return e->ops->rx_imm(e, imm);
 }
 
 static int rx_msg(struct exs_engine *e, const struct exs_msg *msg, struct exs_rcv **rcv)
@@ -357,7 +359,7 @@ int exs_engine_rx_msg(struct exs_engine *e, const struct exs_msg *msg,
 	int err;
 
 	*rcv = NULL;
-	e->kept.space = 0;
+	e->nkept = 0;
 	if (e->err)
 		return e->err;
 	err = exs_credit_arrived(e);
@@ -373,7 +375,7 @@ int exs_engine_rx_imm(struct exs_engine *e, u32 imm)
 {
 	int err;
 
-	e->kept.space = 0;
+	e->nkept = 0;
 	if (e->err)
 		return e->err;
 	err = exs_credit_arrived(e);

@@ -323,8 +323,8 @@ struct exs_engine_ops;
  * @fin_rcvd: the peer will send nothing more
  * @announced: seqpacket: the next message is a large one that waits for a receive
  * @announced_len: its length
- * @kept: seqpacket: the message that has just come into the ring without a receive; none if
- *	its space is 0
+ * @nkept: seqpacket: messages that have just come into the ring without a receive: see
+ *	exs_engine_next_kept()
  * @theirs: set by the owner, once: see exs_engine_wants_theirs()
  *
  * The owner may read these. The rest is private to proto/.
@@ -338,7 +338,7 @@ struct exs_engine {
 	bool fin_rcvd;
 	bool announced;
 	u32 announced_len;
-	struct exs_in_ring kept;
+	u32 nkept;
 	struct exs_theirs *theirs;
 
 	/* private: */
@@ -393,6 +393,10 @@ struct exs_engine {
 	u32 ring_held;		/* bytes read, held for other readers        */
 	u32 ring_freed;		/* bytes freed, not returned                 */
 	u32 readers;		/* messages in it that are being read        */
+	struct exs_in_ring kept; /* next of @nkept; its space is what was
+				 * skipped before it
+				 */
+	u8 eager_waits;		/* seqpacket: eager ones that held up others */
 	struct list_head arrived; /* seqpacket: receives with their messages */
 	u32 adverts_max;	/* most of ours at one time                  */
 	bool adverts_held;	/* exs_engine_hold_adverts()                 */
@@ -623,9 +627,9 @@ static inline bool exs_engine_wants_theirs(const struct exs_engine *e, const str
  *	and call exs_engine_unqueued() when it was read. Stream: always NULL; keep the
  *	bytes from where exs_engine_eager_at() was before the call.
  *
- * If a message came into the ring (here with WRITTEN, else by exs_engine_rx_imm()) and no
- * receive took it, e->kept has its place in the ring afterwards: keep that place (their
- * number is bounded by the ring), and see exs_engine_reading().
+ * If messages came into the ring (here with WRITTEN, else by exs_engine_rx_imm()) and no
+ * receive took them, exs_engine_next_kept() tells their places in the ring afterwards: keep
+ * those (their number is bounded by the ring), and see exs_engine_reading().
  *
  * Return: 0, or -EPROTO: the peer broke the rules, reset the connection.
  */
@@ -643,6 +647,24 @@ static inline u32 exs_engine_eager_at(const struct exs_engine *e)
 
 /** exs_engine_rx_imm() - an RDMA WRITE WITH IMMEDIATE arrived; as above */
 int exs_engine_rx_imm(struct exs_engine *e, u32 imm);
+
+/**
+ * exs_engine_keeps() - seqpacket: messages that a WRITE brings and no receive takes
+ * @e: the engine
+ * @imm: with which it ends; as yet unchecked
+ *
+ * Return: how many, at most EXS_IMM_MANY_MAX, if exs_engine_rx_imm() accepts it.
+ */
+u32 exs_engine_keeps(const struct exs_engine *e, u32 imm);
+
+/**
+ * exs_engine_next_kept() - the next of them
+ * @e: the engine
+ * @m: out: its place
+ *
+ * Return: false: there is none.
+ */
+bool exs_engine_next_kept(struct exs_engine *e, struct exs_in_ring *m);
 
 /** exs_engine_reposted() - the receive that a message used is posted again */
 void exs_engine_reposted(struct exs_engine *e);

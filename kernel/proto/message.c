@@ -99,6 +99,7 @@ static bool message_tx_eager(struct exs_engine *e, struct exs_snd *snd, struct e
 	tx->snd_done = true;
 	tx->msg.a = e->sp;
 	tx->msg.b = snd->len;
+	tx->msg.c = !e->peer_ring && exs_message_next_waits(e, snd);
 
 	e->space -= eager_cost(snd->len);
 	message_drop_advert(e);
@@ -108,12 +109,27 @@ static bool message_tx_eager(struct exs_engine *e, struct exs_snd *snd, struct e
 	return true;
 }
 
-/* Gives up the advert for it, as an eager one does. */
-static bool message_tx_indirect(struct exs_engine *e, struct exs_snd *snd, u32 max,
+/* Rule 15: @n messages behind @snd go with it. */
+static void message_join(struct exs_engine *e, struct exs_snd *snd, u32 n)
+{
+	e->stats.joined_sends += n;
+	while (n--) {
+		struct exs_snd *next = list_next_entry(snd, node);
+
+		if (exs_rule(MANY_ADVERTS))
+			message_drop_advert(e);
+		exs_message_commit(e, next);
+		list_add_tail(&next->node, &e->write.rest);
+	}
+}
+
+/* They give up the adverts for them, as an eager one does. */
+static bool message_tx_indirect(struct exs_engine *e, struct exs_snd *snd, u32 n, u32 max,
 				struct exs_tx *tx)
 {
 	message_drop_advert(e);
-	exs_message_into_ring(e, snd);
+	exs_message_into_ring(e, snd, n);
+	message_join(e, snd, n - 1);
 	exs_message_commit(e, snd);
 	return exs_write_next(e, max, tx);
 }
@@ -137,10 +153,12 @@ static bool message_data(struct exs_engine *e, u32 max, struct exs_tx *tx)
 {
 	struct exs_snd *snd = exs_snd_next(e);
 	bool eager, ring;
+	u32 many;
 
 	if (!snd)
 		return false;
-	eager = message_is_eager(e, snd);
+	many = exs_message_many(e, snd);
+	eager = many == 1 && message_is_eager(e, snd);
 	ring = !eager && exs_message_ring_room(e, snd);
 	if (!eager && !ring && !e->held.count)
 		return exs_stalled(&e->space_stalled, &e->stats.ring_stalls);
@@ -149,7 +167,9 @@ static bool message_data(struct exs_engine *e, u32 max, struct exs_tx *tx)
 		return false;
 	if (eager)
 		return message_tx_eager(e, snd, tx);
-	return ring ? message_tx_indirect(e, snd, max, tx) : message_tx_direct(e, snd, max, tx);
+	if (ring)
+		return message_tx_indirect(e, snd, many, max, tx);
+	return message_tx_direct(e, snd, max, tx);
 }
 
 static void message_announce(struct exs_engine *e, u32 len, struct exs_tx *tx)
@@ -299,13 +319,16 @@ void exs_message_arrived(struct exs_engine *e, struct exs_rcv *rcv, u32 len, boo
 }
 
 /* Rule 5. */
-static int message_rx_imm(struct exs_engine *e, u32 kind, u32 len)
+static int message_rx_imm(struct exs_engine *e, u32 imm)
 {
+	u32 kind = exs_imm_kind(imm), len = exs_imm_len(imm);
 	struct exs_rcv *rcv = exs_rcv_head(e);
 	bool truncated = kind == EXS_IMM_TRUNCATED;
 
 	if (kind == EXS_IMM_INDIRECT)
-		return exs_message_rx_indirect(e, len);
+		return exs_message_rx_indirect(e, len, 1);
+	if (kind == EXS_IMM_MANY)
+		return exs_message_rx_many(e, len, exs_imm_count(imm));
 	if (kind != EXS_IMM_DIRECT && !truncated)
 		return -EPROTO;
 	if (e->fin_rcvd || !rcv || !(rcv->flags & EXS_RCV_ADVERTISED))
@@ -327,13 +350,15 @@ static int message_rx_eager(struct exs_engine *e, const struct exs_msg *msg,
 	u32 cost = eager_cost(msg->len);
 	struct exs_rcv *head = exs_rcv_head(e);
 
-	if (e->fin_rcvd || msg->a != e->rp || msg->b != msg->len || msg->c ||
-	    msg->len > EXS_WIRE_DATA_MAX ||
+	if (e->fin_rcvd || msg->a != e->rp || msg->b != msg->len ||
+	    msg->c > exs_engine_has(e, EXS_WIRE_F_MANY) || msg->len > EXS_WIRE_DATA_MAX ||
 	    cost > e->config.ours.eager_space - e->used - e->freed)
 		return -EPROTO;
 
 	e->stats.received_bytes += msg->len;
 	exs_policy_message(e, true);
+	if (msg->c)
+		exs_message_eager_waits(e);
 	if (head) {
 		if (!exs_rule(EAGER_VOIDS) && head->flags & EXS_RCV_ADVERTISED)
 			e->adverts_out++;	/* stays counted as out */

@@ -10,7 +10,8 @@
  *     same place; bytes used by unread messages, bytes held back, and bytes freed but not
  *     returned. There is no ring at first. The receiver may describe one with RING, once:
  *     after a message that could have gone there (it came into an advert, or was
- *     announced), or when unread eager messages use more than half of their space.
+ *     announced), when unread eager messages use more than half of their space, or when
+ *     many of them held up others that could have gone with them (rule 15).
  * 11. INDIRECT(n): a message of n bytes, n >= 1, takes n + overhead bytes of the ring, in
  *     one piece: if they would cross the ring's end, the rest of the ring is skipped, and
  *     counts as part of the message. It goes out only when all of that is free. An advert
@@ -24,8 +25,22 @@
  * 14. The ring's space goes back (SPACE, b) when more than a quarter of it is freed. No
  *     message takes more than a quarter, so a sender that finds all but a quarter free is
  *     not stuck, whatever it has to skip.
+ * 15. MANY(k, n), if both sides offer EXS_WIRE_F_MANY: k messages of n bytes each, with
+ *     numbers Sp to Sp + k - 1, for one credit. They take k (n + overhead) bytes of the ring
+ *     as one message would, and not more than a quarter of it. Their bytes are one behind
+ *     the other. So each of them frees n bytes, and the last one the rest. Before there is
+ *     a ring, an EAGER says whether the next message waits, and is as long.
  */
 #include "private.h"
+
+/*
+ * The most bytes that go together, as in a stream: the receiver begins with them when the
+ * last has come.
+ */
+#define MANY_BYTES	32768u
+
+/* So many eager messages that held up others do without a ring. */
+#define EAGER_WAITS_MAX	32
 
 static bool has_message_ring(const struct exs_engine *e)
 {
@@ -64,17 +79,55 @@ bool exs_message_ring_room(const struct exs_engine *e, const struct exs_snd *snd
 	       !exs_rule(RING_WHOLE);
 }
 
-/* Rule 11. */
-void exs_message_into_ring(struct exs_engine *e, struct exs_snd *snd)
+/* Rule 15: how many of @len bytes have room together: before the ring's end, or behind it. */
+static u32 ring_room_for(const struct exs_engine *e, u32 len)
 {
-	u32 span = ring_span(e, snd->len);
+	u32 end = e->peer_ring - e->ring_pos;
+	u32 room = max(min(e->ring_space, end), e->ring_space - min(e->ring_space, end));
+
+	room = min(room, e->peer_ring / 4);
+	return min3(room / ring_span(e, len), MANY_BYTES / len, EXS_IMM_MANY_MAX);
+}
+
+/* Rule 15: whether a message waits behind @snd that may go with it. */
+exs_hot
+bool exs_message_next_waits(const struct exs_engine *e, const struct exs_snd *snd)
+{
+	const struct exs_snd *next = list_next_entry(snd, node);
+
+	return !list_is_last(&snd->node, &e->sends) && !next->gate && next->len == snd->len &&
+	       snd->len && exs_engine_has(e, EXS_WIRE_F_MANY) && exs_policy_gathers(e);
+}
+
+/* Rule 15: how many messages go together, from @snd on. */
+exs_hot
+u32 exs_message_many(const struct exs_engine *e, const struct exs_snd *snd)
+{
+	u32 n = 1, most;
+
+	if (!exs_message_next_waits(e, snd) || snd->len > EXS_IMM_EACH_MAX ||
+	    !exs_message_ring_room(e, snd))
+		return 1;
+	most = ring_room_for(e, snd->len);
+	while (n < most && exs_message_next_waits(e, snd)) {
+		snd = list_next_entry(snd, node);
+		n++;
+	}
+	return n;
+}
+
+/* Rules 11 and 15: @n messages, each as long as @snd. */
+void exs_message_into_ring(struct exs_engine *e, struct exs_snd *snd, u32 n)
+{
+	u32 span = n * ring_span(e, snd->len);
 	u32 skip = ring_skip(e->peer_ring, e->ring_pos, span);
+	u32 imm = n > 1 ? exs_imm_many(n, snd->len) : exs_imm(EXS_IMM_INDIRECT, snd->len);
 
 	if (e->ring_pos + span > e->peer_ring)
 		e->ring_pos = 0;
 	e->ring_space -= exs_rule(RING_SKIP) ? skip + span : span;
 	span += e->ring_pos;
-	exs_write_indirect(e, snd, snd->len, exs_imm(EXS_IMM_INDIRECT, snd->len));
+	exs_write_indirect(e, snd, n * snd->len, imm);
 	e->ring_pos = span;
 }
 
@@ -120,6 +173,15 @@ void exs_message_eager_kept(struct exs_engine *e)
 		message_ask_ring(e);
 }
 
+/* Rule 10: another message waits at the peer, and in a ring could come with this one. */
+void exs_message_eager_waits(struct exs_engine *e)
+{
+	if (e->eager_waits < EAGER_WAITS_MAX)
+		e->eager_waits++;
+	else
+		message_ask_ring(e);
+}
+
 /* Rule 12: no receive before @rcv is being copied to. */
 void exs_message_end_arrived(struct exs_engine *e)
 {
@@ -141,43 +203,75 @@ void exs_engine_recv_kept(struct exs_engine *e, struct exs_rcv *rcv)
 	exs_message_end_arrived(e);
 }
 
-/* Rule 11: the message takes its place, which must have been free at the sender. */
-static int ring_take(struct exs_engine *e, u32 len, struct exs_in_ring *m)
+/* Rule 11: @n messages take their places, which must have been free at the sender. */
+static int ring_take(struct exs_engine *e, u32 len, u32 n)
 {
-	u32 span = ring_span(e, len);
+	u32 span = n * ring_span(e, len);
 	u32 skip = ring_skip(e->ring, e->ring_end, span);
 	u32 room = e->ring - e->ring_used - e->ring_held - e->ring_freed;
 
 	if (!e->ring_told || span > e->ring || skip + span > room)
 		return -EPROTO;
-	m->off = e->ring_end + span > e->ring ? 0 : e->ring_end;
-	m->len = len;
-	m->space = exs_rule(RING_SKIP) ? skip + span : span;
-	e->ring_end = m->off + span;
-	e->ring_used += m->space;
+	e->nkept = n;
+	e->kept.off = e->ring_end + span > e->ring ? 0 : e->ring_end;
+	e->kept.len = len;
+	e->kept.space = exs_rule(RING_SKIP) ? skip : 0;
+	e->ring_end = e->kept.off + span;
+	e->ring_used += e->kept.space + span;
 	return 0;
 }
 
-/* Rules 11 and 12. */
-exs_hot
-int exs_message_rx_indirect(struct exs_engine *e, u32 len)
+u32 exs_engine_keeps(const struct exs_engine *e, u32 imm)
 {
-	struct exs_rcv *head = exs_rcv_head(e);
-	struct exs_in_ring m;
+	u32 kind = exs_imm_kind(imm), n = exs_imm_count(imm);
+	const struct exs_rcv *rcv;
 
-	if (e->fin_rcvd || !len || ring_take(e, len, &m))
+	if (kind != EXS_IMM_INDIRECT && kind != EXS_IMM_MANY)
+		return 0;
+	list_for_each_entry(rcv, &e->receives, node)
+		if (!--n)
+			break;
+	return n;
+}
+
+bool exs_engine_next_kept(struct exs_engine *e, struct exs_in_ring *m)
+{
+	if (!e->nkept)
+		return false;
+	*m = e->kept;
+	e->nkept--;
+	m->space += e->nkept && exs_rule(MANY_SPACE) ? m->len : e->ring_end - m->off;
+	e->kept.off += m->len;
+	e->kept.space = 0;
+	return true;
+}
+
+/* Rules 11 and 12: @n messages of @len bytes. */
+exs_hot
+int exs_message_rx_indirect(struct exs_engine *e, u32 len, u32 n)
+{
+	struct exs_rcv *head;
+	u32 i;
+
+	if (e->fin_rcvd || !len || ring_take(e, len, n))
 		return -EPROTO;
-	e->stats.received_bytes += len;
+	e->stats.received_bytes += n * len;
 	exs_policy_message(e, true);
-	if (head) {
+	while ((head = exs_rcv_head(e)) && exs_engine_next_kept(e, &head->in_ring)) {
 		exs_engine_reading(e);
-		head->in_ring = m;
 		exs_message_arrived(e, head, min_t(u64, len, head->len), len > head->len);
-	} else {
-		e->kept = m;
-		exs_message_arrived(e, NULL, 0, false);
 	}
+	for (i = 0; i < e->nkept; i++)
+		exs_message_arrived(e, NULL, 0, false);
 	return 0;
+}
+
+/* Rule 15. */
+int exs_message_rx_many(struct exs_engine *e, u32 len, u32 n)
+{
+	if (!exs_engine_has(e, EXS_WIRE_F_MANY) || n < 2)
+		return -EPROTO;
+	return exs_message_rx_indirect(e, len, n);
 }
 
 exs_hot

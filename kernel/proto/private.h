@@ -67,6 +67,8 @@ enum exs_rule {
 	EXS_RULE_RING_READERS,	/* nothing is freed while others read       */
 	EXS_RULE_RING_BATCH,	/* space goes back before all is read       */
 	EXS_RULE_RING_ORDER,	/* a receive waits for copies before it     */
+	EXS_RULE_MANY_SPACE,	/* the last of them frees what is not data  */
+	EXS_RULE_MANY_ADVERTS,	/* the adverts for all of them are void     */
 	EXS_RULES
 };
 
@@ -113,7 +115,7 @@ typedef int (*exs_rx_fn)(struct exs_engine *e, const struct exs_msg *msg,
 struct exs_engine_ops {
 	bool (*control)(struct exs_engine *e, struct exs_tx *tx);
 	bool (*data)(struct exs_engine *e, u32 max, struct exs_tx *tx);
-	int (*rx_imm)(struct exs_engine *e, u32 kind, u32 len);
+	int (*rx_imm)(struct exs_engine *e, u32 imm);
 	void (*settle)(struct exs_engine *e);
 	bool (*advertisable)(const struct exs_engine *e, const struct exs_rcv *rcv);
 	bool (*next_copy)(struct exs_engine *e, struct exs_copy *copy);
@@ -269,11 +271,15 @@ void exs_message_commit(struct exs_engine *e, struct exs_snd *snd);
 /* message_ring.c */
 void exs_message_wants_ring(struct exs_engine *e, u32 len);
 void exs_message_eager_kept(struct exs_engine *e);
+void exs_message_eager_waits(struct exs_engine *e);
 bool exs_message_fits_ring(const struct exs_engine *e, const struct exs_snd *snd);
 bool exs_message_ring_room(const struct exs_engine *e, const struct exs_snd *snd);
-void exs_message_into_ring(struct exs_engine *e, struct exs_snd *snd);
+bool exs_message_next_waits(const struct exs_engine *e, const struct exs_snd *snd);
+u32 exs_message_many(const struct exs_engine *e, const struct exs_snd *snd);
+void exs_message_into_ring(struct exs_engine *e, struct exs_snd *snd, u32 n);
 int exs_message_rx_ring(struct exs_engine *e, const struct exs_msg *msg, struct exs_rcv **rcv);
-int exs_message_rx_indirect(struct exs_engine *e, u32 len);
+int exs_message_rx_indirect(struct exs_engine *e, u32 len, u32 n);
+int exs_message_rx_many(struct exs_engine *e, u32 len, u32 n);
 int exs_message_ring_returned(struct exs_engine *e, u32 n);
 
 /* Rule 14. */

@@ -478,8 +478,10 @@ static int stream_rx_eager(struct exs_engine *e, const struct exs_msg *msg,
 }
 
 exs_hot
-static int stream_rx_imm(struct exs_engine *e, u32 kind, u32 len)
+static int stream_rx_imm(struct exs_engine *e, u32 imm)
 {
+	u32 kind = exs_imm_kind(imm), len = exs_imm_len(imm);
+
 	if (e->fin_rcvd || !len)
 		return -EPROTO;
 	switch (kind) {

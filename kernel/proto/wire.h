@@ -95,9 +95,12 @@ struct exs_hello {
 /* A stream without a ring may send EAGERs while there is eager space. */
 #define EXS_WIRE_F_STREAM_EAGER	0x00000008u
 
+/* One transfer may be several messages in the ring, of the same length (seqpacket). */
+#define EXS_WIRE_F_MANY		0x00000010u
+
 /* The features that we offer. */
 #define EXS_WIRE_FEATURES	(EXS_WIRE_F_INVALIDATE | EXS_WIRE_F_MESSAGE_RING | \
-				 EXS_WIRE_F_ASK | EXS_WIRE_F_STREAM_EAGER)
+				 EXS_WIRE_F_ASK | EXS_WIRE_F_STREAM_EAGER | EXS_WIRE_F_MANY)
 
 /* Why a request is rejected. NONE: the peer gave no reason. */
 enum exs_wire_reason {
@@ -182,7 +185,8 @@ struct exs_msg {
 /*
  * The immediate: two bits of kind, thirty of length. Or, marked by an unused kind: two bits
  * of kind, eight of credits and twenty of length. So a receiver that answers with data
- * needs no CREDIT.
+ * needs no CREDIT. Behind the mark the unused kind is several messages: then four bits are
+ * their number, less one, and sixteen the length of each.
  */
 enum exs_imm_kind {
 	EXS_IMM_DIRECT		= 0,	/* into the head advert             */
@@ -190,11 +194,14 @@ enum exs_imm_kind {
 	EXS_IMM_TRUNCATED	= 2,	/* direct; the message was longer   */
 	EXS_IMM_MORE		= 2,	/* stream: into the ring, and more will follow at once */
 	EXS_IMM_CREDITED	= 3,	/* the mark                         */
+	EXS_IMM_MANY		= 3,	/* behind it: messages in the ring  */
 };
 
 #define EXS_IMM_LEN_MAX		((1u << 30) - 1)
 #define EXS_IMM_CREDITED_MAX	((1u << 20) - 1)	/* bytes, with credits */
 #define EXS_IMM_CREDITS_MAX	((1u << 8) - 1)
+#define EXS_IMM_MANY_MAX	16u			/* messages */
+#define EXS_IMM_EACH_MAX	((1u << 16) - 1)	/* bytes of each */
 
 static inline u32 exs_imm(enum exs_imm_kind kind, u32 len)
 {
@@ -211,9 +218,29 @@ static inline u32 exs_imm_kind(u32 imm)
 	return exs_imm_credited(imm) ? imm >> 28 & 3 : imm >> 30;
 }
 
+static inline bool exs_imm_is_many(u32 imm)
+{
+	return exs_imm_kind(imm) == EXS_IMM_MANY;
+}
+
+/* Of each message, if there are several. */
 static inline u32 exs_imm_len(u32 imm)
 {
+	if (exs_imm_is_many(imm))
+		return imm & EXS_IMM_EACH_MAX;
 	return imm & (exs_imm_credited(imm) ? EXS_IMM_CREDITED_MAX : EXS_IMM_LEN_MAX);
+}
+
+/* How many messages end with it: 1 also if it is not of messages. */
+static inline u32 exs_imm_count(u32 imm)
+{
+	return exs_imm_is_many(imm) ? (imm >> 16 & 15) + 1 : 1;
+}
+
+/* @count messages of @len bytes each: 2 to EXS_IMM_MANY_MAX of 1 to EXS_IMM_EACH_MAX. */
+static inline u32 exs_imm_many(u32 count, u32 len)
+{
+	return (u32)EXS_IMM_CREDITED << 30 | (u32)EXS_IMM_MANY << 28 | (count - 1) << 16 | len;
 }
 
 static inline u32 exs_imm_credits(u32 imm)
@@ -227,7 +254,7 @@ static inline u32 exs_imm_with_credits(u32 imm, u32 credits)
 	if (!credits)
 		return imm;
 	return (u32)EXS_IMM_CREDITED << 30 | exs_imm_kind(imm) << 28 | credits << 20 |
-	       exs_imm_len(imm);
+	       (imm & EXS_IMM_CREDITED_MAX);
 }
 
 /*

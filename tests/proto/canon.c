@@ -58,9 +58,11 @@ static void pack_item(const struct side *s, const struct side *o, const struct i
 		else if (it->type == EXS_MSG_EAGER)
 			a -= START_POSITION;
 	}
-	if (it->write)
+	if (it->write && exs_imm_is_many(a))
+		a = exs_imm_many(exs_imm_count(a), exs_imm_len(a));
+	else if (it->write)
 		a = exs_imm(kind_of(a), exs_imm_len(a));
-	pack(it->write | it->last << 1 | it->invalidate << 2 | it->nsegs << 3);
+	pack(it->write | it->last << 1 | it->invalidate << 2 | it->ends << 3 | it->nsegs << 4);
 	pack(it->type);
 	pack(it->flags);
 	pack(it->credits);
@@ -205,6 +207,8 @@ static void pack_side(const struct side *s, const struct side *o)
 		pack_item(s, o, &s->out[i]);
 	pack(s->sent);
 	pack(s->landed);
+	pack(s->landed_before);
+	pack(s->landed_messages);
 	pack(s->got);
 	pack(s->copying ? 1 + s->copy.len : 0);
 	pack(s->nchoices);

@@ -312,11 +312,12 @@ static void run(struct clock *c, struct host *h, u64 now)
 static u64 took(struct clock *c, struct host *h, const struct exs_tx *tx, const struct exs_rcv *rcv)
 {
 	static const struct exs_in_ring nowhere;
+	struct exs_in_ring m;
 
 	if (!c->load.messages)
 		return 0;
-	if (h->e.kept.space)
-		keep(h, h->e.kept.len, &h->e.kept);
+	while (exs_engine_next_kept(&h->e, &m))
+		keep(h, m.len, &m);
 	if (tx->kind != EXS_TX_EAGER)
 		return 0;
 	if (!rcv)
@@ -330,7 +331,6 @@ static u64 arrives(struct clock *c, struct host *h, struct exs_tx *tx)
 	u64 cost = packet(c, tx);
 	int err = 0;
 
-	h->e.kept.space = 0;
 	tx->msg.len = tx->kind == EXS_TX_EAGER ? tx->len : tx->msg.len;
 	if (tx->kind == EXS_TX_WRITE)
 		err = tx->last ? exs_engine_rx_imm(&h->e, tx->imm) : 0;
@@ -410,7 +410,8 @@ static void init_host(struct clock *c, struct host *h)
 			.recv_len = EXS_WIRE_BUF_LEN,
 			.eager_space = messages ? EAGER_MESSAGES : EAGER_STREAM,
 			.features = c->way == CLOCK_DIRECT ? 0 : EXS_WIRE_F_STREAM_EAGER |
-				    (messages ? EXS_WIRE_F_MESSAGE_RING | EXS_WIRE_F_ASK : 0),
+				    (messages ? EXS_WIRE_F_MESSAGE_RING | EXS_WIRE_F_ASK |
+						EXS_WIRE_F_MANY : 0),
 		},
 		.eager_max = c->way == CLOCK_DIRECT ? 0 : EXS_WIRE_DATA_MAX,
 		.ring_max = EXS_RING_MESSAGE_MAX, .ring_overhead = EXS_EAGER_OVERHEAD,

@@ -399,17 +399,21 @@ static void message_from_input(void)
 	payload_from_input();
 }
 
-/* A message without a receive is in the ring, apart from the others there. */
-static void take_kept(void)
+/* Messages without a receive are in the ring, apart from the others there. Return: how many. */
+static u32 take_kept(void)
 {
-	const struct exs_in_ring *m = &f.e.kept;
+	struct exs_in_ring m;
+	u32 n, space = 0;
 
-	if (!m->space)
-		return;
-	MUST(!f.stream && m->len && m->off < f.e.ring && m->len <= f.e.ring - m->off);
-	MUST(m->space >= m->len && m->space <= f.e.ring_used);
-	if (f.nin_ring < OPS)
-		f.in_ring[f.nin_ring++] = *m;
+	for (n = 0; exs_engine_next_kept(&f.e, &m); n++) {
+		MUST(!f.stream && m.len && m.off < f.e.ring && m.len <= f.e.ring - m.off);
+		MUST(m.space >= m.len);
+		space += m.space;
+		if (f.nin_ring < OPS)
+			f.in_ring[f.nin_ring++] = m;
+	}
+	MUST(n <= EXS_IMM_MANY_MAX && space <= f.e.ring_used);
+	return n;
 }
 
 static bool rx_message(void)
@@ -436,7 +440,7 @@ static bool rx_write(void)
 {
 	u32 mark = byte(), len = byte() < 200 ? byte() % 17 : word();
 	u32 imm = mark << 30 | (len & EXS_IMM_LEN_MAX);
-	u32 kind;
+	u32 kind, kept, keeps;
 	struct exs_rcv *head = exs_rcv_head(&f.e);
 	struct exs_rcv before = head ? *head : (struct exs_rcv){ 0 };
 	u32 room = f.e.ring - f.e.ring_used - f.e.ring_held - f.e.ring_freed;
@@ -447,18 +451,20 @@ static bool rx_write(void)
 	if (exs_imm_credited(imm))
 		imm = 3u << 30 | (mark >> 2 & 3) << 28 | (mark >> 4) << 20 | (len & EXS_IMM_CREDITED_MAX);
 	kind = exs_imm_kind(imm);
-	len = exs_imm_len(imm);
+	len = exs_imm_len(imm) * exs_imm_count(imm);
+	keeps = exs_engine_keeps(&f.e, imm);
 	if (exs_engine_rx_imm(&f.e, imm))
 		return false;
 	f.peer_owes -= min_t(u32, f.peer_owes, exs_imm_credits(imm));
-	take_kept();
+	kept = take_kept();
+	MUST(f.stream || kept == keeps);
 	if (f.stream)
 		room -= used_before;
-	if (kind == EXS_IMM_INDIRECT || (f.stream && kind == EXS_IMM_MORE)) {
+	if (kind == EXS_IMM_INDIRECT || kind == (f.stream ? EXS_IMM_MORE : EXS_IMM_MANY)) {
 		MUST(len && len <= room);
 		return true;
 	}
-	MUST(!f.e.kept.space && head && before.flags & EXS_RCV_ADVERTISED);
+	MUST(!kept && head && before.flags & EXS_RCV_ADVERTISED);
 	MUST(len <= before.window - (before.filled - before.base));
 	MUST(head->filled == before.filled + len);
 	return true;

@@ -325,11 +325,19 @@ static void announce_ring(u32 size)
 	exs_engine_ring_ready(&b, size);
 }
 
+/* @b has to keep a message of @len bytes at @off, which takes @space. */
+static bool keeps(u32 len, u32 off, u32 space)
+{
+	struct exs_in_ring m;
+
+	return exs_engine_next_kept(&b, &m) && m.len == len && m.off == off && m.space == space;
+}
+
 static void start_ring(u32 size)
 {
 	announce_ring(size);
 	EXPECT(passes(&b, &a, EXS_MSG_RING) && !b.ring_wanted && !next(&b));
-	EXPECT(writes(&a, &b, EXS_IMM_INDIRECT, 150) && b.kept.len == 150 && !b.kept.off);
+	EXPECT(writes(&a, &b, EXS_IMM_INDIRECT, 150) && keeps(150, 0, 160));
 	EXPECT(tx.snd_done && exs_engine_readable(&b) && !exs_engine_eof(&b));
 }
 
@@ -338,9 +346,9 @@ static void test_ring_ahead(void)
 {
 	start_ring(1000);
 	send_on(&a, &snd[0], 200);
-	EXPECT(writes(&a, &b, EXS_IMM_INDIRECT, 200) && b.kept.off == 160 && b.kept.space == 210);
+	EXPECT(writes(&a, &b, EXS_IMM_INDIRECT, 200) && keeps(200, 160, 210));
 	send_on(&a, &snd[1], 50);
-	EXPECT(passes(&a, &b, EXS_MSG_EAGER) && !b.kept.space);
+	EXPECT(passes(&a, &b, EXS_MSG_EAGER) && !b.nkept);
 	exs_engine_reading(&b);
 	exs_engine_reading(&b);
 	exs_engine_read(&b, 210);
@@ -372,7 +380,7 @@ static void test_ring_wraps(void)
 		exs_engine_read(&b, i ? 210 : 160);
 	}
 	EXPECT(passes(&b, &a, EXS_MSG_SPACE));
-	EXPECT(writes(&a, &b, EXS_IMM_INDIRECT, 200) && !b.kept.off && b.kept.space == 220);
+	EXPECT(writes(&a, &b, EXS_IMM_INDIRECT, 200) && keeps(200, 0, 220));
 }
 
 /* Receives end in the order of the messages, whichever way each came. */
@@ -384,7 +392,7 @@ static void test_ring_order(void)
 	recv_on(&b, &rcv[0], 100, 0);
 	recv_on(&b, &rcv[1], 100, 0);
 	send_on(&a, &snd[0], 150);
-	EXPECT(writes(&a, &b, EXS_IMM_INDIRECT, 150) && !b.kept.space);
+	EXPECT(writes(&a, &b, EXS_IMM_INDIRECT, 150) && !b.nkept);
 	send_on(&a, &snd[1], 5);
 	EXPECT(passes(&a, &b, EXS_MSG_EAGER) && eager_rcv == &rcv[1]);
 	exs_engine_shutdown(&a);
@@ -469,14 +477,264 @@ static void test_ring_for_small(void)
 	send_on(&a, &snd[i], 100);
 	EXPECT(!next(&a) && b.ring_wanted);
 	exs_engine_ring_ready(&b, 1000);
-	EXPECT(passes(&b, &a, EXS_MSG_RING) && writes(&a, &b, EXS_IMM_INDIRECT, 100) && b.kept.len == 100);
+	EXPECT(passes(&b, &a, EXS_MSG_RING) && writes(&a, &b, EXS_IMM_INDIRECT, 100) && keeps(100, 0, 110));
 	exs_engine_reading(&b);
-	exs_engine_read(&b, b.kept.space);
+	exs_engine_read(&b, 110);
 	while (b.used)
 		exs_engine_unqueued(&b, 100);
 	EXPECT(passes(&b, &a, EXS_MSG_SPACE) && !next(&b));
 	send_on(&a, &snd[0], 100);
-	EXPECT(passes(&a, &b, EXS_MSG_EAGER) && !b.kept.space && !b.ring_wanted);
+	EXPECT(passes(&a, &b, EXS_MSG_EAGER) && !b.nkept && !b.ring_wanted);
+}
+
+static void offer_many(void)
+{
+	a.config.ours.features |= EXS_WIRE_F_MANY;
+	a.config.peer.features |= EXS_WIRE_F_MANY;
+	b.config.ours.features |= EXS_WIRE_F_MANY;
+	b.config.peer.features |= EXS_WIRE_F_MANY;
+}
+
+/* An EAGER of one byte that says that another waits. */
+static int send_more(u32 number)
+{
+	static struct exs_msg msg;
+
+	msg = (struct exs_msg){ .type = EXS_MSG_EAGER, .a = number, .b = 1, .c = 1, .len = 1 };
+	return exs_engine_rx_msg(&a, &msg, &eager_rcv);
+}
+
+/* Both may also send several messages together; @b's ring is empty. */
+static void start_many(u32 size)
+{
+	start_ring(size);
+	offer_many();
+	exs_engine_reading(&b);
+	exs_engine_read(&b, 160);
+}
+
+static void sends(u32 n, u32 len)
+{
+	u32 i;
+
+	for (i = 0; i < n; i++)
+		send_on(&a, &snd[i], len);
+}
+
+/* The next piece is all of @s, to byte @at of the ring. */
+static bool piece(const struct exs_snd *s, u32 at, bool last)
+{
+	return next(&a) && tx.kind == EXS_TX_WRITE && tx.snd == s && tx.snd_done && tx.len == s->len &&
+	       tx.last == last && tx.nsegs == 1 && tx.segs[0].addr == 1 + at;
+}
+
+/* @n messages of @len bytes in one transfer, the first at @at. */
+static bool writes_many(u32 n, u32 len, u32 at)
+{
+	u32 i;
+
+	for (i = 0; i < n; i++)
+		if (!piece(&snd[i], at + i * len, i == n - 1))
+			return false;
+	return exs_imm_is_many(tx.imm) && exs_imm_count(tx.imm) == n && exs_imm_len(tx.imm) == len &&
+	       exs_engine_keeps(&b, tx.imm) <= n && !hand(&b);
+}
+
+/* Messages that wait together are one transfer, if they are as long: one immediate, one credit. */
+static void test_many(void)
+{
+	u16 credits;
+	u32 rp;
+
+	start_many(1000);
+	rp = b.rp;
+	sends(3, 50);
+	send_on(&a, &snd[3], 51);
+	credits = a.credits.have;
+	EXPECT(writes_many(3, 50, 160) && a.credits.have == credits - 1 && b.rp == rp + 3);
+	EXPECT(keeps(50, 160, 50) && keeps(50, 210, 50) && keeps(50, 260, 80) && !b.nkept);
+	EXPECT(a.stats.joined_sends == 2 && b.stats.received_bytes == 300);
+	/* One alone is eager. */
+	EXPECT(passes(&a, &b, EXS_MSG_EAGER) && tx.msg.a == rp + 3);
+	/* As they are read, their space comes back. */
+	EXPECT(b.ring_used == 180);
+	exs_engine_reading(&b);
+	exs_engine_read(&b, 50);
+	exs_engine_reading(&b);
+	exs_engine_read(&b, 50);
+	EXPECT(b.ring_used == 80 && passes(&b, &a, EXS_MSG_SPACE) && tx.msg.b == 260);
+	EXPECT(a.ring_space == 1000 - 80);
+}
+
+/* The first go to the receives; one of them is too short, another was advertised. */
+static void test_many_received(void)
+{
+	start_many(1000);
+	recv_on(&b, &rcv[0], 40, 0);
+	recv_on(&b, &rcv[1], 60, 0);
+	sends(4, 50);
+	EXPECT(exs_engine_keeps(&b, exs_imm_many(4, 50)) == 2);
+	EXPECT(writes_many(4, 50, 160) && b.nkept == 2 && keeps(50, 260, 50) && keeps(50, 310, 90));
+	EXPECT(copies(&b) == 90 && b.ring_used == 140);
+	EXPECT(exs_engine_next_rcv_done(&b) == &rcv[0] && rcv[0].flags & EXS_RCV_TRUNCATED);
+	EXPECT(exs_engine_next_rcv_done(&b) == &rcv[1] && rcv[1].filled == 50);
+	exs_engine_reading(&b);
+	exs_engine_read(&b, 50);
+	exs_engine_reading(&b);
+	exs_engine_read(&b, 90);
+	recv_on(&b, &rcv[0], 60, EXS_RCV_DIRECT);
+	recv_on(&b, &rcv[1], 60, EXS_RCV_DIRECT);
+	recv_on(&b, &rcv[2], 60, EXS_RCV_DIRECT);
+	while (next(&b))
+		EXPECT(!hand(&a));
+	EXPECT(a.held.count == 3 && b.adverts_out == 3);
+	sends(2, 50);
+	EXPECT(writes_many(2, 50, 400) && a.held.count == 1 && b.adverts_out == 1);
+	EXPECT(copies(&b) == 100 && a.stats.adverts_dropped == 2);
+}
+
+/* As they are copied, too: so they can go on together. */
+static void test_many_go_on(void)
+{
+	u32 i, k;
+
+	start_many(16 * 240);
+	for (i = 0; i < 20; i++) {
+		for (k = 0; k < 4; k++)
+			recv_on(&b, &rcv[k], 60, 0);
+		sends(4, 50);
+		while (next(&a)) {
+			EXPECT(!hand(&b) && tx.kind == EXS_TX_WRITE);
+			copies(&b);
+		}
+		while (next(&b))
+			EXPECT(!hand(&a));
+		for (k = 0; k < 4; k++)
+			EXPECT(exs_engine_next_rcv_done(&b) == &rcv[k] && rcv[k].filled == 50);
+	}
+	EXPECT(a.stats.joined_sends == 20 * 3 && a.stats.eager_msgs == 0);
+}
+
+/* Neither more than have room, nor than a receiver should wait for, nor across the ring's end. */
+static void test_many_bounds(void)
+{
+	u32 i;
+
+	start_many(1000);
+	sends(5, 50);
+	EXPECT(writes_many(4, 50, 160));	/* a quarter of the ring */
+	EXPECT(passes(&a, &b, EXS_MSG_EAGER));
+	b.nkept = 0;
+	start_many(100000);
+	a.config.ring_max = b.config.ring_max = 20000;
+	sends(20, 3000);
+	EXPECT(writes_many(8, 3000, 160));	/* a quarter of the ring */
+	start_many(1000000);
+	a.config.ring_max = b.config.ring_max = 20000;
+	sends(20, 3000);
+	EXPECT(writes_many(10, 3000, 160));	/* 32 KiB */
+	start_many(100000);
+	sends(20, 1);
+	EXPECT(writes_many(16, 1, 160));
+	start_many(1000);
+	for (i = 0; i < 4; i++) {
+		sends(3, 60);
+		EXPECT(writes_many(3, 60, 160 + i * 210));
+		b.nkept = 0;
+	}
+	sends(3, 60);
+	EXPECT(passes(&a, &b, EXS_MSG_EAGER));	/* the ring is full */
+}
+
+/* What is part of a transfer goes with it, or fails with the connection. */
+static void test_many_ends(void)
+{
+	start_many(1000);
+	sends(4, 50);
+	EXPECT(exs_engine_cancel_snd(&a, &snd[1]) && exs_engine_next_snd_done(&a) == &snd[1]);
+	EXPECT(piece(&snd[0], 160, false));
+	EXPECT(!exs_engine_cancel_snd(&a, &snd[0]) && !exs_engine_cancel_snd(&a, &snd[3]));
+	EXPECT(piece(&snd[2], 210, false));
+	exs_engine_fail(&a, -ETIMEDOUT);
+	EXPECT(exs_engine_next_snd_done(&a) == &snd[3] && snd[3].err == -ETIMEDOUT);
+	EXPECT(!exs_engine_next_snd_done(&a) && !next(&a));
+}
+
+/* A gate, and a peer that does not know of it. */
+static void test_many_apart(void)
+{
+	struct exs_snd gate;
+
+	start_many(1000);
+	send_on(&a, &snd[0], 50);
+	gate_on(&a, &gate);
+	send_on(&a, &snd[1], 50);
+	EXPECT(passes(&a, &b, EXS_MSG_EAGER) && !next(&a));
+	exs_engine_open(&a, &gate);
+	EXPECT(passes(&a, &b, EXS_MSG_EAGER));
+	start_many(1000);
+	a.config.peer.features &= ~EXS_WIRE_F_MANY;
+	sends(2, 50);
+	EXPECT(passes(&a, &b, EXS_MSG_EAGER) && passes(&a, &b, EXS_MSG_EAGER));
+}
+
+static void test_many_violations(void)
+{
+	start_many(1000);
+	EXPECT(exs_engine_rx_imm(&b, exs_imm_many(1, 50)) == -EPROTO);
+	EXPECT(exs_engine_rx_imm(&b, exs_imm_many(2, 0)) == -EPROTO);
+	EXPECT(exs_engine_rx_imm(&b, exs_imm_many(16, 43)) == -EPROTO);	/* 848 of 840 */
+	EXPECT(exs_engine_rx_imm(&b, exs_imm_many(16, EXS_IMM_EACH_MAX)) == -EPROTO);
+	EXPECT(!exs_engine_rx_imm(&b, exs_imm_many(16, 42)) && b.ring_used == 832);
+	start_many(1000);
+	b.config.ours.features &= ~EXS_WIRE_F_MANY;
+	EXPECT(exs_engine_rx_imm(&b, exs_imm_many(2, 50)) == -EPROTO);
+	start_many(1000);
+	say_ring(&b, EXS_MSG_FIN, 0);
+	EXPECT(exs_engine_rx_imm(&b, exs_imm_many(2, 50)) == -EPROTO);
+}
+
+/*
+ * Small messages that hold up others are worth a ring; others are not. Return: whether @b wants
+ * one after @n of them, each of which holds up one of @next bytes.
+ */
+static bool wants_ring(u32 n, u32 len, u32 next_len)
+{
+	while (n--) {
+		send_on(&a, &snd[0], len);
+		send_on(&a, &snd[1], next_len);
+		EXPECT(passes(&a, &b, EXS_MSG_EAGER));
+		EXPECT(tx.msg.c == (exs_engine_has(&a, EXS_WIRE_F_MANY) && len && len == next_len));
+		EXPECT(passes(&a, &b, EXS_MSG_EAGER) && !tx.msg.c);
+		exs_engine_unqueued(&b, len);
+		exs_engine_unqueued(&b, next_len);
+		while (next(&b))
+			EXPECT(!hand(&a));
+		while (next(&a))
+			EXPECT(!hand(&b));
+	}
+	return b.ring_wanted;
+}
+
+static void test_ring_for_waiting(void)
+{
+	offer_rings();
+	EXPECT(!wants_ring(100, 5, 5));
+	offer_many();
+	EXPECT(!wants_ring(100, 5, 6) && !wants_ring(100, 0, 0) && !wants_ring(32, 5, 5));
+	EXPECT(wants_ring(1, 7, 7));
+	exs_engine_ring_ready(&b, 1000);
+	EXPECT(passes(&b, &a, EXS_MSG_RING));
+	sends(2, 5);
+	EXPECT(writes_many(2, 5, 0));
+	start();
+	EXPECT(send_more(0) == -EPROTO);
+	offer_rings();
+	EXPECT(send_more(0) == -EPROTO);
+	offer_rings();
+	offer_many();
+	EXPECT(!send_more(0));
+	EXPECT(a.eager_waits == 1);
 }
 
 /* There is no ring: nothing changes. */
@@ -530,6 +788,14 @@ int main(void)
 		{ "kept, behind a copy", test_ring_kept_behind },
 		{ "a ring refused", test_ring_refused },
 		{ "violations of a ring", test_ring_violations },
+		{ "messages that wait go together", test_many },
+		{ "... to receives", test_many_received },
+		{ "... up to bounds", test_many_bounds },
+		{ "... again and again", test_many_go_on },
+		{ "... and end", test_many_ends },
+		{ "... or apart", test_many_apart },
+		{ "violations of those", test_many_violations },
+		{ "a ring for messages that wait", test_ring_for_waiting },
 	};
 
 	return RUN_TESTS("message", tests);

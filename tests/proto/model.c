@@ -86,6 +86,12 @@ static const struct family families[] = {
 	  "seqpacket credits=4 eager=0 ring=8 most=1 overhead=1 space=130 a.send=1,1 a.fin b.cancel=1" },
 	{ "messages in a ring that is nearly full", { "D2", "N2" }, 3,
 	  "seqpacket slowcopy eager=0 ring=8 most=2 channel=3 a.send=2,1,2,2,1,2 a.unsend=1" },
+	{ "messages in a ring, joined", { "D2", "N1", "N2" }, 3,
+	  "seqpacket eager=0 ring=16 most=2 channel=3 space=130 a.send=1,1,2,2 a.choices=T,- a.unsend=1 a.fin b.cancel=1" },
+	{ "messages in a ring, joined, slow copies", { "D2", "N2" }, 3,
+	  "seqpacket slowcopy eager=1 ring=16 most=2 overhead=1 piece=1 space=130 a.send=2,1,1,1 a.choices=T a.fin" },
+	{ "messages in a ring, joined, few credits", { "D1", "N2" }, 2,
+	  "seqpacket credits=4 prompt eager=0 ring=16 most=1 overhead=1 space=130 a.send=1,1,1 a.choices=T a.fin b.cancel=1" },
 	{ "seqpacket, FIN confirmed", { "D1", "D2", "N2" }, 2,
 	  "confirm seqpacket credits=4 space=130 a.send=1,2 a.fin b.fin b.cancel=1" },
 };
@@ -177,6 +183,8 @@ static const struct rule rules[] = {
 	RULE(RING_READERS, "seqpacket slowcopy eager=0 ring=8 most=2 a.send=2,2,2,2,2,2,2,2 b.recv=N2,N2,N2,N2,N2"),
 	RULE(RING_BATCH, "seqpacket eager=0 ring=8 most=2 a.send=2,2,2,2,2,2 b.recv=N2,N2,N2,N2,N2,N2"),
 	RULE(RING_ORDER, "seqpacket slowcopy eager=0 ring=8 most=2 a.send=2,2,0 b.recv=N2,N2,N2"),
+	RULE(MANY_SPACE, "seqpacket eager=0 ring=12 most=3 a.send=1,1,1,3,3,3,3 a.choices=T b.recv=N1,N1"),
+	RULE(MANY_ADVERTS, "seqpacket eager=0 ring=16 most=2 a.send=2,2,2 a.choices=T b.recv=D2,D2,D2"),
 	RULE(EAGER_FLUSH, "seqpacket space=130 eager=3 a.send=0,3 b.recv=N0,N3"),
 };
 

@@ -53,8 +53,12 @@ static void random_side(struct side_plan *plan)
 
 	plan->nsends = rnd(OPS_MAX + 1);
 	plan->nrecvs = rnd(OPS_MAX + 1);
-	for (i = 0; i < plan->nsends; i++)
-		plan->send_len[i] = scenario.seqpacket ? size(3000) : 1 + size(3000);
+	for (i = 0; i < plan->nsends; i++) {
+		plan->send_len[i] = scenario.seqpacket ? size(rnd(2) ? 3000 : 60) : 1 + size(3000);
+		/* Only messages of one length are joined. */
+		if (i && rnd(2))
+			plan->send_len[i] = plan->send_len[i - 1];
+	}
 	for (i = 0; i < plan->nrecvs; i++)
 		random_recv(plan, i);
 	plan->cancels = rnd(2) ? rnd(20) : 0;
@@ -69,7 +73,7 @@ static void random_scenario(void)
 {
 	memset(&scenario, 0, sizeof(scenario));
 	scenario.seqpacket = rnd(2);
-	scenario.ring = 1 + size(RING_BUF - 1);
+	scenario.ring = rnd(3) ? 1 + size(RING_BUF - 1) : RING_BUF;
 	scenario.credits = EXS_WIRE_CREDITS_MIN + rnd(20);
 	scenario.eager_space = EXS_WIRE_EAGER_MIN + size(4000);
 	scenario.eager_max = size(EXS_WIRE_DATA_MAX);
@@ -110,11 +114,12 @@ static bool counters_ok(const struct side *s)
 	const struct exs_engine_stats *st = &s->e.stats;
 
 	if (scenario.seqpacket)
-		return st->direct_writes + st->eager_msgs + st->indirect_writes == s->sent;
+		return st->direct_writes + st->eager_msgs + st->indirect_writes + st->joined_sends ==
+		       s->sent;
 	return st->direct_bytes + st->indirect_bytes + st->eager_bytes == s->sent;
 }
 
-static u64 total[5];
+static u64 total[7];
 
 static bool run(u64 seed)
 {
@@ -149,6 +154,7 @@ static bool run(u64 seed)
 		total[0] += world.side[i].e.stats.direct_bytes;
 		total[1 + 3 * scenario.seqpacket] += world.side[i].e.stats.indirect_bytes;
 		total[2] += world.side[i].e.stats.eager_bytes;
+		total[5 + scenario.seqpacket] += world.side[i].e.stats.joined_sends;
 		if (!counters_ok(&world.side[i])) {
 			snprintf(world_bad, sizeof(world_bad), "counters do not add up");
 			return false;
@@ -170,10 +176,11 @@ int main(int argc, char **argv)
 			return 1;
 		}
 	}
-	printf("ok   simulate: %llu runs, %llu steps, bytes direct %llu ring %llu eager %llu, messages in rings %llu\n",
+	printf("ok   simulate: %llu runs, %llu steps, bytes direct %llu ring %llu eager %llu in rings of messages %llu, joined %llu, messages %llu\n",
 	       (unsigned long long)count, (unsigned long long)total[3],
 	       (unsigned long long)total[0], (unsigned long long)total[1],
 	       (unsigned long long)total[2],
-	       (unsigned long long)total[4]);
+	       (unsigned long long)total[4], (unsigned long long)total[5],
+	       (unsigned long long)total[6]);
 	return 0;
 }

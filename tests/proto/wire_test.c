@@ -257,6 +257,14 @@ static void test_immediate(void)
 	EXPECT(exs_imm_len(imm) == EXS_IMM_CREDITED_MAX);
 	EXPECT(exs_imm_credits(imm) == 200);
 	EXPECT(exs_imm_credits(exs_imm(EXS_IMM_TRUNCATED, EXS_IMM_LEN_MAX)) == 0);
+	EXPECT(!exs_imm_is_many(imm) && exs_imm_count(imm) == 1);
+
+	imm = exs_imm_many(EXS_IMM_MANY_MAX, EXS_IMM_EACH_MAX);
+	EXPECT(imm == 0xf00fffff && exs_imm_is_many(imm) && !exs_imm_credits(imm));
+	imm = exs_imm_with_credits(exs_imm_many(2, 1), EXS_IMM_CREDITS_MAX);
+	EXPECT(imm == 0xfff10001 && exs_imm_count(imm) == 2 && exs_imm_len(imm) == 1);
+	EXPECT(exs_imm_credits(imm) == EXS_IMM_CREDITS_MAX);
+	EXPECT(!exs_imm_is_many(exs_imm(EXS_IMM_TRUNCATED, EXS_IMM_LEN_MAX)));
 	EXPECT(exs_imm_with_credits(5, 0) == 5);
 }
 

@@ -61,7 +61,7 @@ static u32 messages_in(const struct side *o)
 static u32 next_tag(const struct side *o)
 {
 	if (scenario.seqpacket)
-		return messages_in(o) << 16 | o->landed;
+		return (messages_in(o) + o->landed_messages) << 16 | (o->landed - o->landed_before);
 	return o->e.rp - START_POSITION + o->landed;
 }
 
@@ -132,6 +132,10 @@ static void land(struct side *o, const struct item *it)
 		}
 	}
 	CHECK(tag - it->tag == it->len, "segments do not hold the data");
+	if (!it->ends)
+		return;
+	o->landed_messages++;
+	o->landed_before = o->landed;
 }
 
 /* ---- operations ---- */
@@ -466,6 +470,7 @@ static void put_write(struct side *s, struct item *it)
 
 	it->write = true;
 	it->last = tx.last;
+	it->ends = tx.snd_done && !tx.last;
 	it->invalidate = tx.invalidate;
 	CHECK(!tx.invalidate || (tx.last && tx.nsegs == 1 && tx.key == tx.segs[0].key),
 	      "another key is invalidated");
@@ -624,40 +629,56 @@ static void invalidated(struct side *o, u32 i)
 static bool is_indirect(u32 imm)
 {
 	if (scenario.seqpacket)
-		return exs_imm_kind(imm) == EXS_IMM_INDIRECT;
+		return exs_imm_kind(imm) == EXS_IMM_INDIRECT || exs_imm_is_many(imm);
 	return exs_imm_kind(imm) != EXS_IMM_DIRECT;
 }
 
-/* A WRITE ended a message: the head gets it, or it is kept. */
-static void take_written(struct side *o, struct exs_rcv *head)
+/* The first @n receives are to get messages @number and so on. Return: how many there are. */
+static u32 take_written(struct side *o, u32 n, u32 number)
 {
-	u32 n = messages_in(o) - 1;
-	const struct exs_in_ring *m = &o->e.kept;
+	struct exs_rcv *rcv;
+	u32 i = 0;
 
-	if (head)
-		o->recv[recv_index(o, head)].number = n;
-	else
-		o->kept[o->nkept++] = (struct kept){ .number = n, .len = m->len, .m = *m };
-	CHECK(!head == !!m->space, "a message is kept and not kept");
+	list_for_each_entry(rcv, &o->e.receives, node) {
+		if (i == n)
+			break;
+		o->recv[recv_index(o, rcv)].number = number + i++;
+	}
+	return i;
+}
+
+/* The other messages, to @end, are kept. */
+static void keep_written(struct side *o, u32 number, u32 end)
+{
+	struct exs_in_ring m;
+
+	for (; exs_engine_next_kept(&o->e, &m); number++)
+		o->kept[o->nkept++] = (struct kept){ .number = number, .len = m.len, .m = m };
+	CHECK(number == end && messages_in(o) == end, "%u messages kept, not %u", number, end);
 }
 
 static int arrive_write(struct side *o, const struct item *it)
 {
 	u32 len = exs_imm_len(it->a);
+	u32 count = exs_imm_count(it->a), number = messages_in(o), taken = 0;
 	bool indirect = is_indirect(it->a);
-	struct exs_rcv *head = exs_rcv_head(&o->e);
 	int err;
 
 	land(o, it);
 	if (!it->last || world_bad[0])
 		return 0;
-	CHECK(len == o->landed, "immediate of %u bytes after %u", len, o->landed);
+	CHECK(count * len == o->landed, "immediate of %u bytes after %u", count * len, o->landed);
+	CHECK(!scenario.seqpacket || o->landed_messages == count - 1, "immediate of %u messages", count);
 	if (indirect && world_compare_phase && it->b != (o->e.pr | 1))
 		return -EPROTO;
 	o->landed = 0;
+	o->landed_before = 0;
+	o->landed_messages = 0;
+	if (scenario.seqpacket)
+		taken = take_written(o, count, number);
 	err = exs_engine_rx_imm(&o->e, it->a);
 	if (!err && scenario.seqpacket)
-		take_written(o, head);
+		keep_written(o, number + taken, number + count);
 	if (it->invalidate)
 		invalidated(o, (it->segs[0].addr >> REGION_SHIFT) - 1);
 	return err;
@@ -732,10 +753,10 @@ static u32 space_in_flight(const struct side *s, const struct side *o)
 	return n + (o->landed_in_ring ? o->landed : 0);
 }
 
-/* Ring bytes of a message of @len bytes at *@pos. */
-static u32 takes(u32 len, u32 *pos)
+/* Ring bytes of @n messages of @len bytes at *@pos. */
+static u32 takes(u32 n, u32 len, u32 *pos)
 {
-	u32 span = len + scenario.ring_overhead, skip = 0;
+	u32 span = n * (len + scenario.ring_overhead), skip = 0;
 
 	if (*pos + span > scenario.ring) {
 		skip = scenario.ring - *pos;
@@ -756,9 +777,9 @@ static void check_ring_space(const struct side *s, const struct side *o)
 		return;
 	for (i = 0; i < s->nout; i++)
 		if (s->out[i].write && s->out[i].last && is_indirect(s->out[i].a))
-			n += takes(exs_imm_len(s->out[i].a), &pos);
+			n += takes(exs_imm_count(s->out[i].a), exs_imm_len(s->out[i].a), &pos);
 	if (w->snd && is_indirect(w->imm))
-		n += takes(w->len, &pos);
+		n += takes(exs_imm_count(w->imm), exs_imm_len(w->imm), &pos);
 	for (i = 0; i < o->nout; i++)
 		if (!o->out[i].write && o->out[i].type == EXS_MSG_SPACE)
 			n += o->out[i].b;
@@ -797,7 +818,7 @@ static void check_space(const struct side *s, const struct side *o)
 	else if (!s->e.peer_ring)
 		return check_eager(s, o);
 	for (i = 0; i < o->nout; i++)
-		if (!o->out[i].write)
+		if (!o->out[i].write && !(scenario.seqpacket && o->out[i].type == EXS_MSG_EAGER))
 			n += o->out[i].c;
 	CHECK(n == total, "space: %u of %u", n, total);
 }
@@ -1065,7 +1086,7 @@ void world_start(void)
 		.recv_len = EXS_WIRE_BUF_LEN,
 		.eager_space = scenario.eager_space,
 		.features = (scenario.invalidate ? EXS_WIRE_F_INVALIDATE : 0) |
-			    (scenario.ring_max ? EXS_WIRE_F_MESSAGE_RING : 0) |
+			    (scenario.ring_max ? EXS_WIRE_F_MESSAGE_RING | EXS_WIRE_F_MANY : 0) |
 			    (scenario.asks ? EXS_WIRE_F_ASK : 0) |
 			    (scenario.eagerly ? EXS_WIRE_F_STREAM_EAGER : 0),
 	};

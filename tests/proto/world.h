@@ -24,7 +24,7 @@
 #else
 #define OPS_MAX		8
 #define BUF_MAX		8
-#define RING_BUF	8
+#define RING_BUF	16
 #define CHANNEL_MAX	6
 #endif
 #define ITEM_SEGS	4
@@ -72,6 +72,7 @@ struct scenario {
 /* A message or a WRITE under way. */
 struct item {
 	bool write, last, invalidate;
+	bool ends;		/* a send, but not the transfer             */
 	u8 type, flags;
 	u16 credits, nsegs;
 	u32 a, b, c;		/* WRITE: a: the immediate, b: sender's phase */
@@ -122,6 +123,8 @@ struct side {
 
 	u32 unposted;		/* receives of the queue pair to repost     */
 	u32 landed;		/* bytes of the arriving transfer           */
+	u32 landed_before;	/* those of whole sends                     */
+	u32 landed_messages;	/* their number                             */
 	bool landed_in_ring;
 	u32 ring[RING_BUF];
 	u32 eager[RING_BUF];	/* stream: eager bytes                      */

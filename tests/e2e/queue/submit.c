@@ -276,6 +276,20 @@ static size_t fill_joined(exs_op_t *sends, char *buf, size_t len, int round)
 	return total;
 }
 
+/* Messages one by one, with room for more than they have. */
+static void recv_joined(int fd, const exs_op_t *sends, int round)
+{
+	static char buf[JOINED_MAX + 1];
+	size_t pos = 0;
+	int i;
+
+	for (i = 0; i < JOINED; i++) {
+		must_be(recv(fd, buf, sizeof(buf), 0), sends[i].exs_op_len);
+		data_check(round, pos, buf, sends[i].exs_op_len);
+		pos += sends[i].exs_op_len;
+	}
+}
+
 static void send_joined(const struct pair *p, size_t len, int rounds)
 {
 	exs_qhandle_t q = queue_new(JOINED);
@@ -292,7 +306,10 @@ static void send_joined(const struct pair *p, size_t len, int rounds)
 		size_t total = fill_joined(sends, buf, len, round);
 
 		must_be(exs_submit(q, sends, JOINED), JOINED);
-		recv_all(p->s, round, 0, total);
+		if (e2e.on == ON_SEQ)
+			recv_joined(p->s, sends, round);
+		else
+			recv_all(p->s, round, 0, total);
 		for (i = 0; i < JOINED; i++)
 			event_is(q, EXS_EVT_SEND, i, 0, sends[i].exs_op_len);
 	}
@@ -317,6 +334,33 @@ static void joined(void)
 	pair_open(&p);
 	set_int(p.s, SOL_EXS, EXS_SO_RING, 2 * MIB);
 	send_joined(&p, 2999, 100);
+}
+
+static void joined_at_least(int n)
+{
+	check(delta("joined_sends") >= n, "only %ld messages were joined, not %d", delta("joined_sends"), n);
+}
+
+/* Messages of one length that start together, the same: also small ones, once many of them have waited. */
+static void joined_messages(void)
+{
+	enum { ROUNDS = 20 };
+	struct pair p;
+
+	pair_open(&p);
+	send_joined(&p, 64, ROUNDS);
+	joined_at_least(ROUNDS * JOINED / 2);
+	send_joined(&p, 1500, ROUNDS);
+	joined_at_least(2 * ROUNDS * JOINED / 2);
+	set_int(p.c, SOL_EXS, EXS_SO_INLINE_MAX, 256);
+	send_joined(&p, 100, ROUNDS);
+	joined_at_least(3 * ROUNDS * JOINED / 2);
+	send_joined(&p, 0, ROUNDS);
+	pair_close(&p);
+	pair_open(&p);
+	set_int(p.s, SOL_EXS, EXS_SO_RING, 2 * MIB);
+	send_joined(&p, 2999, 100);
+	joined_at_least(4 * ROUNDS * JOINED / 2);
 }
 
 /* Operations in a row on one socket start together: also if there is no last one, or one that is different. */
@@ -481,6 +525,7 @@ static const struct e2e_case cases[] = {
 	{ "accept_and_close", accept_and_close, .on = ON_STREAM },
 	{ "in_order", in_order, .on = ON_BOTH },
 	{ "joined", joined, .on = ON_STREAM },
+	{ "joined_messages", joined_messages, .on = ON_SEQ },
 	{ "together", together, .on = ON_BOTH | ON_TCP },
 	{ "accept_and_threads", accept_and_threads, .on = ON_STREAM },
 	{ "partly", partly, .on = ON_STREAM },
