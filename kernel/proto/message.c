@@ -351,7 +351,8 @@ static int message_rx_eager(struct exs_engine *e, const struct exs_msg *msg,
 	struct exs_rcv *head = exs_rcv_head(e);
 
 	if (e->fin_rcvd || msg->a != e->rp || msg->b != msg->len ||
-	    msg->c > exs_engine_has(e, EXS_WIRE_F_MANY) || msg->len > EXS_WIRE_DATA_MAX ||
+	    msg->c > exs_engine_has(e, EXS_WIRE_F_MANY) ||
+	    msg->len > EXS_WIRE_DATA_MAX ||
 	    cost > e->config.ours.eager_space - e->used - e->freed)
 		return -EPROTO;
 

@@ -785,7 +785,7 @@ static void attach_offering(struct scene *s)
 {
 	struct hello hello = good_hello();
 
-	hello.features = htole32(H_MESSAGE_RING);
+	hello.features = htole32(H_MESSAGE_RING | H_MANY);
 	attach_with(s, &hello, sizeof(hello));
 }
 
@@ -847,6 +847,75 @@ static void ring_of_messages(void)
 		raw_write(&s.r, 0, 0, 0, (uint32_t)IMM_INDIRECT << 30 | 1);
 	for (i = 0; i < 10; i++)
 		must_be(recv(s.fd, &byte, 1, 0), 1);
+	detach(&s);
+	neighbour_lives(&s);
+}
+
+static uint32_t many(uint32_t count, uint32_t len)
+{
+	return (uint32_t)IMM_MANY << 28 | (count - 1) << 16 | len;
+}
+
+/* @count times many messages, the last of which must not be there. */
+static void bad_many(struct scene *s, uint32_t imm, int count, const char *what)
+{
+	struct message ring;
+
+	attach_ring(s, &ring);
+	while (count--)
+		raw_write(&s->r, 0, 0, 0, imm);
+	is_refused(s, what);
+}
+
+static void bad_many_in_vain(struct scene *s, uint32_t features, const char *what)
+{
+	struct message request = { .type = REQUEST, .b = 5000 }, ring;
+	struct hello hello = good_hello();
+
+	hello.features = htole32(features);
+	attach_with(s, &hello, sizeof(hello));
+	raw_say(&s->r, &request);
+	if (features & H_MESSAGE_RING)
+		raw_hear(&s->r, RING, &ring);
+	raw_write(&s->r, 0, 0, 0, many(2, 10));
+	is_refused(s, what);
+}
+
+/* An EAGER of no bytes that says that @c others wait. */
+static void bad_waiting(struct scene *s, uint32_t features, uint32_t c, const char *what)
+{
+	struct message eager = { .type = EAGER, .c = c };
+	struct hello hello = good_hello();
+
+	hello.features = htole32(features);
+	attach_with(s, &hello, sizeof(hello));
+	raw_say(&s->r, &eager);
+	is_refused(s, what);
+}
+
+static void many_messages(void)
+{
+	struct message got;
+	struct scene s;
+	char buf[43];
+	int i, k;
+
+	scene_open(&s);
+	bad_many(&s, many(1, 10), 1, "one message as many");
+	bad_many(&s, many(2, 0), 1, "many of no bytes");
+	bad_many(&s, many(16, 65535), 1, "many that are longer than the ring");
+	bad_many(&s, many(16, 16000), 2, "more than the ring holds");
+	bad_many(&s, many(16, 1), 262144 / (16 * 65) + 1, "many of one byte, more than the ring holds");
+	bad_many_in_vain(&s, H_MESSAGE_RING, "many to who does not know of them");
+	bad_many_in_vain(&s, H_MANY, "many without a ring");
+	bad_waiting(&s, H_MESSAGE_RING | H_MANY, 2, "two that wait");
+	bad_waiting(&s, H_MESSAGE_RING, 1, "one that waits, to who does not know of it");
+	/* What is allowed is taken, and read as it stands there. */
+	attach_ring(&s, &got);
+	for (i = 0; i < 10; i++)
+		raw_write(&s.r, 0, 0, 0, many(16, 42));
+	for (k = 0; k < 160; k++)
+		must_be(recv(s.fd, buf, sizeof(buf), 0), 42);
 	detach(&s);
 	neighbour_lives(&s);
 }
@@ -1479,6 +1548,7 @@ static const struct e2e_case cases[] = {
 	{ "bad_order_stream", bad_order_stream, .on = ON_STREAM, .needs = NEEDS_ONE },
 	{ "bad_order_seqpacket", bad_order_seqpacket, .on = ON_SEQ, .needs = NEEDS_ONE },
 	{ "ring_of_messages", ring_of_messages, .on = ON_SEQ, .needs = NEEDS_ONE },
+	{ "many_messages", many_messages, .on = ON_SEQ, .needs = NEEDS_ONE },
 	{ "eager_stream", eager_stream, .on = ON_STREAM, .needs = NEEDS_ONE },
 	{ "asks_for_credits", asks_for_credits, .on = ON_PEERS, .needs = NEEDS_ONE },
 	{ "two_ends", two_ends, .on = ON_PEERS, .needs = NEEDS_ONE },
