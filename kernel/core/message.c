@@ -3,7 +3,7 @@
  * Plain receives of SOCK_SEQPACKET.
  *
  * A message that arrives before a receive is kept. A small one is stored when it arrives
- * (the peer knows how much we keep). One of medium size stays in the ring. A large one
+ * (the peer knows how much we keep). One that came into the ring stays there. A large one
  * stays with the peer, which announces it, until a plain recv() or a poll() has it fetched
  * into kernel memory. Then it belongs to the socket, even if that recv() fails.
  */
@@ -101,7 +101,7 @@ bool exs_message_reserve(struct exs_conn *conn, u32 len, u32 n)
 	struct exs_kept *kept;
 
 	lockdep_assert_held(&conn->lock);
-	if (n && (!conn->nspares || conn->spare_len < len)) {
+	if (n && (conn->spare_len < len || (conn->nspares < n && conn->spare_len != len))) {
 		exs_spares_free(conn);
 		conn->spare_len = len;
 	}

@@ -23,9 +23,10 @@
 /*
  * The work of a runner before a worker takes over: the runner may be a program that only
  * wanted to submit something, and the work may be for other programs. A round, a transfer
- * that ends, and a copied page count one each.
+ * that ends, and a copied page count one each. So a batch of completions, each of which brings
+ * the most messages, is done by who took it.
  */
-#define EXS_RUN_BUDGET	256
+#define EXS_RUN_BUDGET	320
 #define EXS_RING_RETRY_NS	(100 * NSEC_PER_MSEC)
 #define EXS_CREDITS_RETRY_NS	NSEC_PER_SEC
 
@@ -991,7 +992,8 @@ static int exs_conn_take(struct exs_conn *conn, const struct exs_msg *msg)
 	conn->wake |= EPOLLIN;
 	if (msg->type == EXS_MSG_EAGER)
 		exs_conn_eager(conn, msg, rcv, at);
-	exs_message_keep_in_ring(conn);
+	else if (conn->engine.nkept)
+		exs_message_keep_in_ring(conn);
 	/* Threads in poll() wake up only for bits that they asked for. */
 	if (msg->type == EXS_MSG_FIN)
 		conn->wake |= EPOLLRDHUP | EPOLLHUP;
@@ -1027,6 +1029,7 @@ int exs_conn_received_imm(struct exs_conn *conn, u32 imm)
 	conn->wake |= EPOLLIN;
 	if (exs_engine_rx_imm(&conn->engine, imm) < 0)
 		return -EPROTO;
-	exs_message_keep_in_ring(conn);
+	if (conn->engine.nkept)
+		exs_message_keep_in_ring(conn);
 	return 0;
 }

@@ -156,11 +156,6 @@ void exs_engine_ring_ready(struct exs_engine *e, u32 size)
 	e->ring_due = e->ring_asked;
 }
 
-void exs_engine_ring_refused(struct exs_engine *e)
-{
-	e->ring_wanted = false;
-}
-
 bool exs_tx_ring(struct exs_engine *e, struct exs_tx *tx)
 {
 	if (e->fin_rcvd)

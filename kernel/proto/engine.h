@@ -57,7 +57,8 @@
  * struct exs_in_ring - a message in the ring
  * @off: offset in the ring; the message does not wrap
  * @len: bytes, at least 1
- * @space: bytes of the ring that it takes, including those skipped before it
+ * @space: bytes of the ring that come back when it was read: its own, those skipped before it,
+ *	and what it, or the last of several, takes beyond its length
  */
 struct exs_in_ring {
 	u32 off;
@@ -397,6 +398,7 @@ struct exs_engine {
 				 * skipped before it
 				 */
 	u8 eager_waits;		/* seqpacket: eager ones that held up others */
+	bool ring_hinted;	/* ring_asked because of them               */
 	struct list_head arrived; /* seqpacket: receives with their messages */
 	u32 adverts_max;	/* most of ours at one time                  */
 	bool adverts_held;	/* exs_engine_hold_adverts()                 */

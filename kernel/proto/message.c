@@ -336,7 +336,7 @@ static int message_rx_imm(struct exs_engine *e, u32 imm)
 	if (len > rcv->window || (truncated && len != rcv->window))
 		return -EPROTO;
 	e->stats.received_bytes += len;
-	exs_policy_message(e, false);
+	exs_policy_message(e, 0);
 	exs_message_wants_ring(e, len);
 	exs_message_arrived(e, rcv, len, truncated);
 	return 0;
@@ -357,9 +357,8 @@ static int message_rx_eager(struct exs_engine *e, const struct exs_msg *msg,
 		return -EPROTO;
 
 	e->stats.received_bytes += msg->len;
-	exs_policy_message(e, true);
-	if (msg->c)
-		exs_message_eager_waits(e);
+	exs_policy_message(e, 1);
+	exs_message_eager_waits(e, msg->c);
 	if (head) {
 		if (!exs_rule(EAGER_VOIDS) && head->flags & EXS_RCV_ADVERTISED)
 			e->adverts_out++;	/* stays counted as out */

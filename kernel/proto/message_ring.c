@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * Messages of medium size: too long to be eager, too short for an advert to pay. And small
- * ones that find no eager space.
+ * ones that find no eager space, or that can go together.
  *
  * They go into a ring of the receiver, where they wait until they are read. These rules add
  * to those of message.c, if both sides offer EXS_WIRE_F_MESSAGE_RING.
@@ -11,7 +11,7 @@
  *     returned. There is no ring at first. The receiver may describe one with RING, once:
  *     after a message that could have gone there (it came into an advert, or was
  *     announced), when unread eager messages use more than half of their space, or when
- *     many of them held up others that could have gone with them (rule 15).
+ *     many of them have held up others that could have gone with them (rule 15).
  * 11. INDIRECT(n): a message of n bytes, n >= 1, takes n + overhead bytes of the ring, in
  *     one piece: if they would cross the ring's end, the rest of the ring is skipped, and
  *     counts as part of the message. It goes out only when all of that is free. An advert
@@ -39,8 +39,8 @@
  */
 #define MANY_BYTES	32768u
 
-/* So many eager messages that held up others do without a ring. */
-#define EAGER_WAITS_MAX	32
+/* So many more eager messages that held up others than that did not do without a ring. */
+#define EAGER_WAITS_MAX	128
 
 static bool has_message_ring(const struct exs_engine *e)
 {
@@ -173,13 +173,28 @@ void exs_message_eager_kept(struct exs_engine *e)
 		message_ask_ring(e);
 }
 
-/* Rule 10: another message waits at the peer, and in a ring could come with this one. */
-void exs_message_eager_waits(struct exs_engine *e)
+/* Rule 10: whether another message waits at the peer, and in a ring could come with this one. */
+void exs_message_eager_waits(struct exs_engine *e, bool waits)
 {
-	if (e->eager_waits < EAGER_WAITS_MAX)
+	if (!waits) {
+		e->eager_waits -= !!e->eager_waits;
+	} else if (e->eager_waits < EAGER_WAITS_MAX) {
 		e->eager_waits++;
-	else
+	} else if (!e->ring_asked) {
 		message_ask_ring(e);
+		e->ring_hinted = true;
+	}
+}
+
+/* A message that needs a ring more may still ask for one. */
+void exs_engine_ring_refused(struct exs_engine *e)
+{
+	e->ring_wanted = false;
+	if (!e->ring_hinted)
+		return;
+	e->ring_hinted = false;
+	e->ring_asked = false;
+	e->eager_waits = 0;
 }
 
 /* Rule 12: no receive before @rcv is being copied to. */
@@ -256,7 +271,7 @@ int exs_message_rx_indirect(struct exs_engine *e, u32 len, u32 n)
 	if (e->fin_rcvd || !len || ring_take(e, len, n))
 		return -EPROTO;
 	e->stats.received_bytes += n * len;
-	exs_policy_message(e, true);
+	exs_policy_message(e, n);
 	while ((head = exs_rcv_head(e)) && exs_engine_next_kept(e, &head->in_ring)) {
 		exs_engine_reading(e);
 		exs_message_arrived(e, head, min_t(u64, len, head->len), len > head->len);

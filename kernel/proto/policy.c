@@ -390,12 +390,10 @@ bool exs_policy_expects(const struct exs_engine *e)
 	return e->policy.eager_row < EAGER_ROW_MAX;
 }
 
-void exs_policy_message(struct exs_engine *e, bool eager)
+/* A message has come; or @eager of them, which needed no advert. */
+void exs_policy_message(struct exs_engine *e, u32 eager)
 {
 	struct exs_policy *p = &e->policy;
 
-	if (!eager)
-		p->eager_row = 0;
-	else if (p->eager_row < EAGER_ROW_MAX)
-		p->eager_row++;
+	p->eager_row = eager ? min_t(u32, p->eager_row + eager, EAGER_ROW_MAX) : 0;
 }

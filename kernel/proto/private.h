@@ -271,7 +271,7 @@ void exs_message_commit(struct exs_engine *e, struct exs_snd *snd);
 /* message_ring.c */
 void exs_message_wants_ring(struct exs_engine *e, u32 len);
 void exs_message_eager_kept(struct exs_engine *e);
-void exs_message_eager_waits(struct exs_engine *e);
+void exs_message_eager_waits(struct exs_engine *e, bool waits);
 bool exs_message_fits_ring(const struct exs_engine *e, const struct exs_snd *snd);
 bool exs_message_ring_room(const struct exs_engine *e, const struct exs_snd *snd);
 bool exs_message_next_waits(const struct exs_engine *e, const struct exs_snd *snd);
@@ -323,7 +323,7 @@ static inline bool exs_policy_guesses(const struct exs_engine *e)
 }
 
 bool exs_policy_expects(const struct exs_engine *e);
-void exs_policy_message(struct exs_engine *e, bool eager);
+void exs_policy_message(struct exs_engine *e, u32 eager);
 void exs_policy_indirect(struct exs_engine *e, bool more);
 
 /* receive.c: our receives and adverts */

@@ -132,7 +132,8 @@ enum exs_msg_type {
 				 */
 	EXS_MSG_RING	= 7,	/* b: size; segments describe the ring         */
 	EXS_MSG_EAGER	= 8,	/* a: number, b: length; data follows; stream:
-				 * a: position, c: space
+				 * a: position, c: space; seqpacket: c: 1: one
+				 * as long waits (MANY)
 				 */
 	EXS_MSG_WRITTEN	= 9,	/* a: the immediate of the WRITE before it     */
 	EXS_MSG_FIN	= 10,	/* no more bytes or messages will follow       */

@@ -695,21 +695,27 @@ static void test_many_violations(void)
 }
 
 /*
- * Small messages that hold up others are worth a ring; others are not. Return: whether @b wants
- * one after @n of them, each of which holds up one of @next bytes.
+ * Small messages that hold up others are worth a ring, if they are many more than the others.
+ * Return: whether @b wants one after @n rounds of @count messages of @len bytes, and one of
+ * @last_len.
  */
-static bool wants_ring(u32 n, u32 len, u32 next_len)
+static bool wants_ring(u32 n, u32 count, u32 len, u32 last_len)
 {
+	bool many = exs_engine_has(&a, EXS_WIRE_F_MANY);
+	u32 i;
+
 	while (n--) {
-		send_on(&a, &snd[0], len);
-		send_on(&a, &snd[1], next_len);
-		EXPECT(passes(&a, &b, EXS_MSG_EAGER));
-		EXPECT(tx.msg.c == (exs_engine_has(&a, EXS_WIRE_F_MANY) && len && len == next_len));
-		EXPECT(passes(&a, &b, EXS_MSG_EAGER) && !tx.msg.c);
-		exs_engine_unqueued(&b, len);
-		exs_engine_unqueued(&b, next_len);
-		while (next(&b))
-			EXPECT(!hand(&a));
+		sends(count, len);
+		send_on(&a, &snd[count], last_len);
+		for (i = 0; i <= count; i++) {
+			u32 next_len = i + 1 < count ? len : last_len;
+
+			EXPECT(next(&a) && tx.kind == EXS_TX_EAGER && !hand(&b));
+			EXPECT(tx.msg.c == (many && len && i < count && len == next_len));
+			exs_engine_unqueued(&b, tx.len);
+			while (next(&b))
+				EXPECT(!hand(&a));
+		}
 		while (next(&a))
 			EXPECT(!hand(&b));
 	}
@@ -719,10 +725,13 @@ static bool wants_ring(u32 n, u32 len, u32 next_len)
 static void test_ring_for_waiting(void)
 {
 	offer_rings();
-	EXPECT(!wants_ring(100, 5, 5));
+	EXPECT(!wants_ring(100, 15, 5, 5));
 	offer_many();
-	EXPECT(!wants_ring(100, 5, 6) && !wants_ring(100, 0, 0) && !wants_ring(32, 5, 5));
-	EXPECT(wants_ring(1, 7, 7));
+	EXPECT(!wants_ring(200, 1, 5, 5) && !wants_ring(200, 1, 5, 6) && !wants_ring(200, 15, 0, 0));
+	EXPECT(!b.eager_waits);
+	/* 14 more each time: 126, and then three. */
+	EXPECT(!wants_ring(9, 15, 5, 5) && b.eager_waits == 126 && !wants_ring(1, 2, 5, 6));
+	EXPECT(b.eager_waits == 125 && wants_ring(1, 4, 7, 7));
 	exs_engine_ring_ready(&b, 1000);
 	EXPECT(passes(&b, &a, EXS_MSG_RING));
 	sends(2, 5);
@@ -735,6 +744,21 @@ static void test_ring_for_waiting(void)
 	offer_many();
 	EXPECT(!send_more(0));
 	EXPECT(a.eager_waits == 1);
+}
+
+/* One that was refused to them may still be had by messages of medium size. */
+static void test_ring_refused_to_waiting(void)
+{
+	offer_rings();
+	offer_many();
+	EXPECT(wants_ring(10, 15, 5, 5));
+	exs_engine_ring_refused(&b);
+	EXPECT(!b.ring_wanted && !wants_ring(5, 15, 5, 5));
+	send_on(&a, &snd[0], 150);
+	EXPECT(passes(&a, &b, EXS_MSG_REQUEST) && b.ring_wanted);
+	exs_engine_ring_refused(&b);
+	recv_on(&b, &rcv[0], 200, 0);
+	EXPECT(passes(&b, &a, EXS_MSG_ADVERT) && writes(&a, &b, EXS_IMM_DIRECT, 150) && !b.ring_wanted);
 }
 
 /* There is no ring: nothing changes. */
@@ -796,6 +820,7 @@ int main(void)
 		{ "... or apart", test_many_apart },
 		{ "violations of those", test_many_violations },
 		{ "a ring for messages that wait", test_ring_for_waiting },
+		{ "... refused to them", test_ring_refused_to_waiting },
 	};
 
 	return RUN_TESTS("message", tests);

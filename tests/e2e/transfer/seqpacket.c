@@ -597,7 +597,7 @@ static void small_round(void)
 			data_check(i * AHEAD + j, 0, buf, LEN);
 		}
 	}
-	must_be(delta("eager_tx_bytes"), ROUNDS * AHEAD * LEN);
+	must_be(small_sent(), ROUNDS * AHEAD * LEN);
 }
 
 /* Round and round a ring that holds few: receives ahead and late, too short and long enough, somebody who looks. */
