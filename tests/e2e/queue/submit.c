@@ -288,9 +288,9 @@ static void send_joined(const struct pair *p, size_t len, int rounds)
 }
 
 /*
- * Sends that start together are few transfers, each in as many pieces of memory as the device takes: also where the ring
- * has several keys, the second of which begins within a send or just where one does, and where some are inside their
- * requests.
+ * Sends that start together are few transfers, each in as many pieces of memory as the device takes: also where the
+ * ring has several keys, the second of which begins within a send or just where one does, and where some are inside
+ * their requests.
  */
 static void joined(void)
 {
