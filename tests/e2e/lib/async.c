@@ -148,6 +148,23 @@ void no_event(exs_qhandle_t q)
 	}
 }
 
+/* An event that a timer posts, although nothing else is to happen, is late. As above, time does not count. */
+void event_is_soon(exs_qhandle_t q, int type, exs_ahandle_t handle, int err, long length)
+{
+	enum { SOON = 50 };
+	struct timeval none = {};
+	exs_event_t ev;
+	int idle = 0;
+
+	while (!must(exs_qdequeue(q, &ev, 1, &none))) {
+		idle += machine_idle();
+		check(idle < SOON, "the machine is idle, and event %s handle %lld has not come", event_name(type),
+		      (long long)handle);
+		breathe();
+	}
+	event_check(&ev, type, handle, err, length);
+}
+
 void no_event_after_others(exs_qhandle_t q)
 {
 	struct pair other;

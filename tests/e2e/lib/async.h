@@ -23,6 +23,8 @@ void fdinfo_is(int fd, const char *name, long value);
 exs_event_t event_next(exs_qhandle_t q);
 /* The next event, and what it must be. */
 void event_is(exs_qhandle_t q, int type, exs_ahandle_t handle, int err, long length);
+/* The same, where nothing is left for it to wait for: it is there before the machine has had nothing to do for long. */
+void event_is_soon(exs_qhandle_t q, int type, exs_ahandle_t handle, int err, long length);
 /* Checks an event that was taken. */
 void event_check(const exs_event_t *ev, int type, exs_ahandle_t handle, int err, long length);
 /* The queue stays empty. Watches for a while, so that an event that comes a little too early cannot slip past. */

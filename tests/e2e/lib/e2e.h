@@ -197,6 +197,9 @@ void drop_privileges(void);	/* to nobody, with no capabilities       */
 void set_unbounded(bool yes);
 void raise_limit(int resource, long n);	/* RLIMIT_*, hard and soft               */
 void forbid_call(int number, int err);	/* SYS_*: it fails from now on, as by a security module */
+/* This thread on that processor; with a priority before all threads of a lower one, and before workers. */
+void run_on(int processor);
+void run_first(int processor, int priority);
 bool state_is(pid_t tid, char state);	/* that thread's, as ps(1) shows it */
 void wait_blocked(pid_t tid);	/* until that thread sleeps in the kernel */
 void catch_signal(int sig, int flags);

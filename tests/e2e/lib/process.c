@@ -9,6 +9,7 @@
 #include <linux/seccomp.h>
 #include <poll.h>
 #include <pwd.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -146,6 +147,23 @@ bool state_is(pid_t tid, char state)
 void wait_blocked(pid_t tid)
 {
 	wait_until(state_of(tid) == 'S');
+}
+
+void run_on(int processor)
+{
+	cpu_set_t set;
+
+	CPU_ZERO(&set);
+	CPU_SET(processor, &set);
+	must(sched_setaffinity(0, sizeof(set), &set));
+}
+
+void run_first(int processor, int priority)
+{
+	struct sched_param p = { .sched_priority = priority };
+
+	run_on(processor);
+	must(sched_setscheduler(0, SCHED_FIFO, &p));
 }
 
 void shell(const char *line)

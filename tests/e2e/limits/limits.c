@@ -95,6 +95,24 @@ static void queues(void)
 	queue_new(4);
 }
 
+/* What is made on one processor and goes on another counts in all. */
+static void processors(void)
+{
+	int n = sysconf(_SC_NPROCESSORS_ONLN), i;
+	exs_qhandle_t q[n];
+
+	for (i = 0; i < n; i++) {
+		run_on(i);
+		q[i] = queue_new(4);
+		must_be(counter("live_queues"), i + 1);
+	}
+	for (i = 0; i < n; i++) {
+		run_on(n - 1 - i);
+		must(exs_qdelete(q[i]));
+		wait_until(counter("live_queues") == n - 1 - i);
+	}
+}
+
 /* The administrator's programs are counted, and not bounded. */
 static void unbounded(void)
 {
@@ -270,6 +288,8 @@ static void group_open(void)
 	check(!mkdir("/run/exs/cgroup", 0755) || errno == EEXIST, "mkdir: %s", errno_name(errno));
 	must(mount("none", "/run/exs/cgroup", "cgroup2", 0, NULL));
 	write_group("/run/exs/cgroup/cgroup.subtree_control", "+memory");
+	/* A case that failed has left it. */
+	wait_until(!rmdir(GROUP) || errno == ENOENT);
 	must(mkdir(GROUP, 0755));
 }
 
@@ -937,6 +957,7 @@ static const struct e2e_case cases[] = {
 	{ "connections_of_listener", connections_of_listener, .on = ON_STREAM, .needs = NEEDS_ONE },
 	{ "connections_per_user", connections_per_user, .on = ON_STREAM, .needs = NEEDS_ONE },
 	{ "queues", queues, .on = ON_EXS, .needs = NEEDS_ONE },
+	{ "processors", processors, .on = ON_EXS, .needs = NEEDS_ONE },
 	{ "unbounded", unbounded, .on = ON_EXS, .needs = NEEDS_ONE },
 	{ "subordinate_uids", subordinate_uids, .on = ON_EXS, .needs = NEEDS_ONE },
 	{ "containers_of_root", containers_of_root, .on = ON_EXS, .needs = NEEDS_ONE },

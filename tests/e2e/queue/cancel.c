@@ -383,6 +383,29 @@ static void order_of_the_dead(void)
 	must_be(bytes[0], 'x');
 }
 
+/* The event waits neither for a timer nor for the next one, although other operations of the queue are under way. */
+static void soon(void)
+{
+	static const int types[] = { EXS_EVT_RECV, EXS_EVT_ACCEPT, EXS_EVT_CONNECT, EXS_EVT_POLL, EXS_EVT_RECV };
+	union address to = address_from(e2e.domain, "10.77.0.9", 99);
+	exs_pollfd_t fds = { .events = EXS_POLLIN };
+	exs_qhandle_t q = queue_new(8);
+	struct pair p;
+	int i;
+
+	pair_open(&p);
+	fds.fd = p.s;
+	start_recv(p.s, bytes, 1, 0, q, 0, NO_REGION);
+	must(exs_accept(listener(4), NULL, 0, q, 1));
+	must(exs_connect(new_socket(), &to.sa, address_len(&to), 0, q, 2));
+	must(exs_poll(&fds, 1, 0, q, 3));
+	start_recv(p.s, bytes, 1, 0, q, 4, NO_REGION);
+	for (i = 0; i < (int)ARRAY_SIZE(types); i++) {
+		must_be(exs_cancel(q, -1, i, EXS_CAF_AHANDLE), 0);
+		event_is_soon(q, types[i], i, ECANCELED, 0);
+	}
+}
+
 static const struct e2e_case cases[] = {
 	{ "by_socket", by_socket, .on = ON_BOTH },
 	{ "partly_filled", partly_filled, .on = ON_STREAM },
@@ -396,6 +419,7 @@ static const struct e2e_case cases[] = {
 	{ "many_of_the_dead", many_of_the_dead, .on = ON_STREAM },
 	{ "order_of_the_dead", order_of_the_dead, .on = ON_SEQ },
 	{ "closes", closes, .on = ON_STREAM },
+	{ "soon", soon, .on = ON_BOTH, .needs = NEEDS_ONE },
 	{}
 };
 

@@ -527,6 +527,25 @@ static void races(void)
 	}
 }
 
+/* Once all is delivered the event waits neither for a timer nor for the next one. */
+static void soon(void)
+{
+	exs_qhandle_t q = queue_new(2);
+	struct pair p, other;
+	size_t n;
+
+	pair_open(&p);
+	pair_open(&other);
+	start_recv(other.s, &byte, 1, 0, q, 1, NO_REGION);
+	n = send_until_full(p.c, 1);
+	start_close(p.c, q);
+	recv_all(p.s, 1, 0, n);
+	must_be(recv(p.s, &byte, 1, 0), 0);
+	event_is_soon(q, EXS_EVT_CLOSE, CLOSE_HANDLE, 0, 0);
+	must_be(send(other.c, "x", 1, 0), 1);
+	event_is_soon(q, EXS_EVT_RECV, 1, 0, 1);
+}
+
 static const struct e2e_case cases[] = {
 	{ "sends_first", sends_first, .on = ON_BOTH },
 	{ "receives_first", receives_first, .on = ON_BOTH },
@@ -534,6 +553,7 @@ static const struct e2e_case cases[] = {
 	{ "accepts_first", accepts_first, .on = ON_BOTH },
 	{ "connect_first", connect_first, .on = ON_BOTH, .needs = NEEDS_ONE },
 	{ "not_connected", not_connected, .on = ON_BOTH },
+	{ "soon", soon, .on = ON_BOTH, .needs = NEEDS_ONE },
 	{ "time_is_up", time_is_up, .on = ON_BOTH, .needs = NEEDS_ONE },
 	{ "lingers_behind", lingers_behind, .on = ON_BOTH, .needs = NEEDS_ONE },
 	{ "lingers_at_most", lingers_at_most, .on = ON_STREAM, .needs = NEEDS_ONE },

@@ -256,11 +256,31 @@ static void wrong(void)
 	must_be(recv(p.s, &byte, 1, 0), 1);
 }
 
+/* Once all is delivered the event waits neither for a timer nor for the next one. */
+static void soon(void)
+{
+	exs_qhandle_t q = queue_new(2);
+	struct pair p, other;
+	size_t n;
+
+	pair_open(&p);
+	pair_open(&other);
+	start_recv(other.s, &byte, 1, 0, q, 1, NO_REGION);
+	n = send_until_full(p.c, 1);
+	start_shutdown(p.c, q);
+	recv_all(p.s, 1, 0, n);
+	must_be(recv(p.s, &byte, 1, 0), 0);
+	event_is_soon(q, EXS_EVT_SHUTDOWN, HANDLE, 0, 0);
+	must_be(send(other.c, "x", 1, 0), 1);
+	event_is_soon(q, EXS_EVT_RECV, 1, 0, 1);
+}
+
 static const struct e2e_case cases[] = {
 	{ "sends_first", sends_first, .on = ON_BOTH },
 	{ "plain_sends", plain_sends, .on = ON_BOTH },
 	{ "nothing_sent", nothing_sent, .on = ON_BOTH },
 	{ "several", several, .on = ON_STREAM },
+	{ "soon", soon, .on = ON_BOTH, .needs = NEEDS_ONE },
 	{ "peer_resets", peer_resets, .on = ON_BOTH },
 	{ "closed", closed, .on = ON_BOTH },
 	{ "cancelled", cancelled, .on = ON_BOTH },

@@ -120,18 +120,6 @@ enum { TAKERS = 3 };
 
 static struct { int fd, start[2]; volatile int running; volatile bool stop; } takers;
 
-/* This thread on that processor, before all threads of lower priority, and before workers. */
-static void run_first(int processor, int priority)
-{
-	struct sched_param p = { .sched_priority = priority };
-	cpu_set_t set;
-
-	CPU_ZERO(&set);
-	CPU_SET(processor, &set);
-	must(sched_setaffinity(0, sizeof(set), &set));
-	must(sched_setscheduler(0, SCHED_FIFO, &p));
-}
-
 static void *take_up(void *processor)
 {
 	run_first((intptr_t)processor, 1);
@@ -317,8 +305,9 @@ static void send_joined(const struct pair *p, size_t len, int rounds)
 }
 
 /*
- * Sends that start together are few transfers, each in as many pieces of memory as the device takes: also where the ring
- * has several keys, and where some are inside their requests.
+ * Sends that start together are few transfers, each in as many pieces of memory as the device takes: also where the
+ * ring has several keys, the second of which begins within a send or just where one does, and where some are inside
+ * their requests.
  */
 static void joined(void)
 {
@@ -333,6 +322,7 @@ static void joined(void)
 	pair_close(&p);
 	pair_open(&p);
 	set_int(p.s, SOL_EXS, EXS_SO_RING, 2 * MIB);
+	send_joined(&p, 1024, 100);
 	send_joined(&p, 2999, 100);
 }
 

@@ -216,14 +216,6 @@ static void *joiner_connects(void *arg)
 	return NULL;
 }
 
-/* From now on no other thread runs before this one waits. */
-static void run_alone(void)
-{
-	struct sched_param first = { .sched_priority = 1 };
-
-	must(sched_setscheduler(0, SCHED_FIFO, &first));
-}
-
 /* Who waits in connect() hears of that attempt's end, and not of the next one's. */
 static void connect_joined(void)
 {
@@ -231,20 +223,18 @@ static void connect_joined(void)
 	struct joiner j = { .fd = socket_on(CLIENT), .to = to };
 	int fd = listener(1);
 	pthread_t thread;
-	cpu_set_t one;
 
 	to = name_of(fd);
 	close(fd);		/* nobody listens there any more */
-	CPU_ZERO(&one);
-	CPU_SET(0, &one);
-	must(sched_setaffinity(0, sizeof(one), &one));
+	run_on(0);
 	set_nonblock(j.fd, true);
 	must_fail(connect(j.fd, &j.to.sa, address_len(&j.to)), EINPROGRESS);
 	set_nonblock(j.fd, false);
 	must_be(pthread_create(&thread, NULL, joiner_connects, &j), 0);
 	wait_until(__atomic_load_n(&j.tid, __ATOMIC_ACQUIRE));
 	wait_blocked(j.tid);
-	run_alone();
+	/* Now that one does not run before this thread waits. */
+	run_first(0, 1);
 	must(shutdown(j.fd, SHUT_RDWR));
 	set_nonblock(j.fd, true);
 	must_fail(connect(j.fd, &to.sa, address_len(&to)), EINPROGRESS);

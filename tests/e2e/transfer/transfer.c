@@ -647,7 +647,17 @@ static void nothing_cancelled(void)
 	event_is(e.rq, EXS_EVT_RECV, 3, 0, 1);
 }
 
-/* Receives that have to be taken back from the peer, and one behind them that would have nothing to wait for. */
+/* From now on what arrives at this socket is processed when this thread waits, and not before. */
+static void process_when_idle(int fd)
+{
+	run_first(0, 1);
+	set_int(fd, SOL_EXS, EXS_SO_CPU, 0);
+}
+
+/*
+ * Receives that have to be taken back from the peer, and one behind them that would have nothing to wait for. The peer
+ * does not answer until that one is there, too.
+ */
 static void shut_in_turn(void)
 {
 	enum { RECVS = 8 };
@@ -655,6 +665,7 @@ static void shut_in_turn(void)
 	int i;
 
 	ends_open(&e, MIB, true);
+	process_when_idle(e.p.c);
 	for (i = 0; i < RECVS; i++)
 		start_recv(e.p.s, e.in, MIB, 0, e.rq, i, e.im);
 	wait_until(delta("adverts_tx"));
