@@ -113,6 +113,7 @@ def loopback(family, host):
 
 
 SO_PEEK_OFF, SO_ZEROCOPY, IP_BIND_ADDRESS_NO_PORT = 42, 60, 24
+SO_RXQ_OVFL, SO_SELECT_ERR_QUEUE, SO_PREFER_BUSY_POLL, SO_RCVMARK, TCP_INQ = 40, 45, 69, 75, 36
 
 SETTINGS = [
     (socket.SOL_SOCKET, socket.SO_REUSEADDR, 1),
@@ -121,6 +122,11 @@ SETTINGS = [
     (socket.IPPROTO_TCP, socket.TCP_KEEPIDLE, 77),
     (socket.SOL_SOCKET, socket.SO_BROADCAST, 1),
     (socket.IPPROTO_IP, socket.IP_RECVTOS, 1),
+    (socket.SOL_SOCKET, SO_RXQ_OVFL, 1),
+    (socket.SOL_SOCKET, SO_SELECT_ERR_QUEUE, 1),
+    (socket.SOL_SOCKET, SO_PREFER_BUSY_POLL, 1),
+    (socket.SOL_SOCKET, SO_RCVMARK, 1),
+    (socket.IPPROTO_TCP, TCP_INQ, 1),
 ]
 # TCP has the first, and EXS the second.
 if tuple(map(int, os.uname().release.split(".")[:2])) >= (6, 9):
