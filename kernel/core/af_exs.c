@@ -818,12 +818,29 @@ static int exs_recvmsg_ours(struct sock *sk, struct msghdr *msg, size_t len, int
 	return err;
 }
 
+/* TCP_INQ, and io_uring: how many bytes are left. As with TCP, the end counts as one. */
+static void exs_recv_inq(struct exs_sock *xs, struct msghdr *msg, int flags)
+{
+	bool asked = READ_ONCE(xs->kept[EXS_KEPT_INQ]);
+	struct exs_conn *conn = exs_sock_conn(xs);
+
+	if (likely(!asked && !msg->msg_get_inq) || flags & MSG_ERRQUEUE || exs_msg_call(msg))
+		return;
+	msg->msg_inq = 0;
+	if (conn)
+		msg->msg_inq = exs_conn_queued(conn, SIOCINQ) + READ_ONCE(conn->engine.fin_rcvd);
+	if (asked)
+		put_cmsg(msg, SOL_TCP, TCP_CM_INQ, sizeof(msg->msg_inq), &msg->msg_inq);
+}
+
 exs_hot
 static int exs_recvmsg(struct socket *sock, struct msghdr *msg, size_t len, int flags)
 {
 	struct exs_sock *xs = exs_of(sock);
 	int err = xs ? exs_recvmsg_ours(&xs->sk, msg, len, flags) : -EXS_ETCP;
 
+	if (err >= 0)
+		exs_recv_inq(xs, msg, flags);
 	return unlikely(err == -EXS_ETCP) ? exs_tcp_recvmsg(sock, msg, len, flags) : err;
 }
 

@@ -49,18 +49,10 @@ const struct sock *exs_sock_once(struct socket *sock)
 	return READ_ONCE(sock->ops) == &exs_ops ? &exs_once(sock)->sk : NULL;
 }
 
-/* Flags of struct sock that are options. */
-static const enum sock_flags exs_given_flags[] = {
-	SOCK_LINGER, SOCK_URGINLINE, SOCK_ZEROCOPY, SOCK_BROADCAST, SOCK_LOCALROUTE,
-};
-
 static void exs_flags_give(const struct sock *sk, struct sock *to)
 {
-	unsigned int i;
-
 	lock_sock(to);
-	for (i = 0; i < ARRAY_SIZE(exs_given_flags); i++)
-		sock_valbool_flag(to, exs_given_flags[i], sock_flag(sk, exs_given_flags[i]));
+	to->sk_flags = (to->sk_flags & ~EXS_OPTION_FLAGS) | (sk->sk_flags & EXS_OPTION_FLAGS);
 	if (to->sk_prot->keepalive)
 		to->sk_prot->keepalive(to, sock_flag(sk, SOCK_KEEPOPEN));
 	sock_valbool_flag(to, SOCK_KEEPOPEN, sock_flag(sk, SOCK_KEEPOPEN));
@@ -82,6 +74,16 @@ static void exs_timestamps_give(const struct sock *sk, struct socket *to)
 	else
 		name = new ? SO_TIMESTAMP_NEW : SO_TIMESTAMP_OLD;
 	sock_setsockopt(to, SOL_SOCKET, name, KERNEL_SOCKPTR(&value), sizeof(value));
+}
+
+/* It chooses among listeners that share a port. TCP itself sets that of a connection. */
+static void exs_incoming_cpu_give(const struct sock *sk, struct socket *to)
+{
+	int cpu = READ_ONCE(sk->sk_incoming_cpu);
+
+	if (READ_ONCE(to->sk->sk_state) == TCP_CLOSE && cpu != READ_ONCE(to->sk->sk_incoming_cpu))
+		sock_setsockopt(to, SOL_SOCKET, SO_INCOMING_CPU, KERNEL_SOCKPTR(&cpu),
+				sizeof(cpu));
 }
 
 static void exs_pacing_give(const struct sock *sk, struct sock *to)
@@ -112,9 +114,7 @@ static void exs_sol_socket_give(const struct exs_sock *xs, struct sock *to)
 	to->sk_sndtimeo = sk->sk_sndtimeo;
 	to->sk_lingertime = sk->sk_lingertime;
 	exs_pacing_give(sk, to);
-#ifdef CONFIG_NET_RX_BUSY_POLL
-	WRITE_ONCE(to->sk_ll_usec, READ_ONCE(sk->sk_ll_usec));
-#endif
+	exs_sock_hints_give(sk, to);
 	WRITE_ONCE(to->sk_rcvlowat, sk->sk_rcvlowat);
 	WRITE_ONCE(to->sk_peek_off, sk->sk_peek_off);
 	to->sk_userlocks |= sk->sk_userlocks & (SOCK_SNDBUF_LOCK | SOCK_RCVBUF_LOCK);
@@ -138,6 +138,7 @@ static void exs_tcp_options(const struct exs_sock *xs, struct socket *to)
 static void exs_tcp_options_beside(struct exs_sock *xs)
 {
 	exs_tcp_options(xs, xs->tcp);
+	exs_incoming_cpu_give(&xs->sk, xs->tcp);
 	xs->given_priority = xs->sk.sk_priority;
 	xs->given_mark = xs->sk.sk_mark;
 }

@@ -307,13 +307,8 @@ static struct exs_waiting *exs_listen_take(struct exs_listen *listen)
 	return w;
 }
 
-/* Bits of sk_flags that only options set. */
-#define EXS_INHERITED_FLAGS	(BIT(SOCK_LINGER) | BIT(SOCK_KEEPOPEN) | BIT(SOCK_BROADCAST) | \
-				 BIT(SOCK_LOCALROUTE) | BIT(SOCK_URGINLINE) |		\
-				 BIT(SOCK_RCVTSTAMP) | BIT(SOCK_RCVTSTAMPNS) |		\
-				 BIT(SOCK_TSTAMP_NEW) | BIT(SOCK_ZEROCOPY) |		\
-				 BIT(SOCK_RXQ_OVFL) | BIT(SOCK_SELECT_ERR_QUEUE) |	\
-				 BIT(SOCK_FILTER_LOCKED))
+#define EXS_INHERITED_FLAGS	(EXS_OPTION_FLAGS | BIT(SOCK_KEEPOPEN) | BIT(SOCK_RCVTSTAMP) | \
+				 BIT(SOCK_RCVTSTAMPNS) | BIT(SOCK_TSTAMP_NEW))
 
 static void exs_child_inherit(struct sock *child, const struct sock *sk)
 {
@@ -321,7 +316,7 @@ static void exs_child_inherit(struct sock *child, const struct sock *sk)
 	child->sk_ipv6only = sk->sk_ipv6only;
 	child->sk_reuseport = sk->sk_reuseport;
 	child->sk_no_check_tx = sk->sk_no_check_tx;
-	child->sk_ll_usec = sk->sk_ll_usec;
+	exs_sock_hints_give(sk, child);
 	child->sk_peek_off = READ_ONCE(sk->sk_peek_off);
 	child->sk_max_pacing_rate = READ_ONCE(sk->sk_max_pacing_rate);
 	child->sk_mark = sk->sk_mark;

@@ -153,6 +153,19 @@ static const u8 exs_tcp_states[] = {
 	[EXS_CLOSED]	  = TCP_CLOSE,
 };
 
+void exs_sock_hints_give(const struct sock *sk, struct sock *to)
+{
+#ifdef CONFIG_NET_RX_BUSY_POLL
+	WRITE_ONCE(to->sk_ll_usec, READ_ONCE(sk->sk_ll_usec));
+	WRITE_ONCE(to->sk_prefer_busy_poll, READ_ONCE(sk->sk_prefer_busy_poll));
+	WRITE_ONCE(to->sk_busy_poll_budget, READ_ONCE(sk->sk_busy_poll_budget));
+#endif
+	WRITE_ONCE(to->sk_txrehash, READ_ONCE(sk->sk_txrehash));
+	to->sk_clockid = sk->sk_clockid;
+	to->sk_txtime_deadline_mode = sk->sk_txtime_deadline_mode;
+	to->sk_txtime_report_errors = sk->sk_txtime_report_errors;
+}
+
 void exs_change_state(struct exs_sock *xs, enum exs_sock_state state)
 {
 	sock_owned_by_me(&xs->sk);

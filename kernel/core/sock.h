@@ -61,6 +61,7 @@ enum exs_kept_option {
 	EXS_KEPT_WINDOW_CLAMP,
 	EXS_KEPT_THIN_LTO,
 	EXS_KEPT_THIN_DUPACK,
+	EXS_KEPT_INQ,
 	EXS_KEPT_MAX
 };
 
@@ -244,6 +245,16 @@ void exs_sock_drop(struct sock *child);
 
 /* Cancel the part of @call that the socket has taken, if it has not ended. Sleeps. */
 void exs_sock_cancel(struct sock *sk, const struct exs_call *call);
+
+/* Bits of sk_flags that only options set, and that nothing else depends on. */
+#define EXS_OPTION_FLAGS	(BIT(SOCK_LINGER) | BIT(SOCK_BROADCAST) | BIT(SOCK_LOCALROUTE) | \
+				 BIT(SOCK_URGINLINE) | BIT(SOCK_ZEROCOPY) | BIT(SOCK_RXQ_OVFL) | \
+				 BIT(SOCK_SELECT_ERR_QUEUE) | BIT(SOCK_FILTER_LOCKED) |	\
+				 BIT(SOCK_TXTIME) | BIT(SOCK_RCVMARK) | BIT(SOCK_DBG) |	\
+				 BIT(SOCK_WIFI_STATUS) | BIT(SOCK_NOFCS))
+
+/* Other options that are about packets. lock_sock(@to) held, or nobody else has it. */
+void exs_sock_hints_give(const struct sock *sk, struct sock *to);
 
 /* The AF_EXS sock of @sock, also if the socket fell back to TCP; NULL: it never had one. */
 const struct sock *exs_sock_once(struct socket *sock);

@@ -9,6 +9,7 @@
  *	TCP_KEEPIDLE		exs_conn_keepalive()
  *	TCP_USER_TIMEOUT	exs_conn_user_timeout(), exs_user_timeout()
  *	TCP_NOTSENT_LOWAT	exs_conn_writable()
+ *	TCP_INQ			exs_recv_inq()
  *
  * An option that is more than a hint, and cannot be kept, is ENOPROTOOPT: TCP_MD5SIG,
  * for example.
@@ -62,6 +63,7 @@ static const struct exs_tcp_option exs_tcp_options[EXS_KEPT_MAX] = {
 	[EXS_KEPT_WINDOW_CLAMP]	= { TCP_WINDOW_CLAMP, INT_MIN, INT_MAX },
 	[EXS_KEPT_THIN_LTO]	= { TCP_THIN_LINEAR_TIMEOUTS, 0, 1 },
 	[EXS_KEPT_THIN_DUPACK]	= { TCP_THIN_DUPACK, 0, 1 },
+	[EXS_KEPT_INQ]		= { TCP_INQ, 0, 1 },
 };
 
 /* Its index in exs_sock.kept, or EXS_KEPT_MAX. */
@@ -203,11 +205,25 @@ static int exs_tcp_default(const struct sock *sk, unsigned int i)
 	}
 }
 
+/* Whether it asks for that; since Linux 6.4. */
+static bool exs_tcp_is_mptcp(int name)
+{
+#ifdef TCP_IS_MPTCP
+	return name == TCP_IS_MPTCP;
+#else
+	return false;
+#endif
+}
+
 int exs_tcp_get(const struct exs_sock *xs, int name, int *value)
 {
 	const struct exs_conn *conn = exs_sock_conn(xs);
 	unsigned int i = exs_tcp_find(name);
 
+	if (exs_tcp_is_mptcp(name)) {
+		*value = 0;
+		return 0;
+	}
 	if (i == EXS_KEPT_MAX)
 		return -ENOPROTOOPT;
 	*value = READ_ONCE(xs->kept[i]);

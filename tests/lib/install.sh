@@ -76,12 +76,27 @@ case_examples()
 	[[ $output = *"modprobe exs"* ]] || { echo "$output"; return 1; }
 }
 
+# What it starts is installed and knows the options; systemd, if there is one, understands the rest.
+case_unit()
+{
+	local unit=$dir/exs-system.service installed=$dir/prefix/share/doc/exs/examples/exs-system.service command
+
+	[ "$(grep -c '^Exec' "$installed")" = 2 ] || { echo "not one start and one stop"; return 1; }
+	sed "s:/usr/local/:$dir/prefix/:" "$installed" > "$unit"
+	while read -ra command; do
+		LD_LIBRARY_PATH=$dir/prefix/lib "${command[@]}" --help | grep -q '^Usage: exs-run' || return
+	done < <(sed -n 's/^Exec[A-Za-z]*=//p' "$unit")
+	command -v systemd-analyze > /dev/null || return 0
+	# It also speaks of units that this one names.
+	! systemd-analyze verify --man=no "$unit" 2>&1 | grep "${unit##*/}"
+}
+
 case_uninstall()
 {
 	make_quietly uninstall DESTDIR="$dir/stage" PREFIX=/usr && [ -z "$(find "$dir/stage" ! -type d -print)" ]
 }
 
-for name in staged with_module without_module every_call_has_its_page examples uninstall; do
+for name in staged with_module without_module every_call_has_its_page examples unit uninstall; do
 	output=$("case_$name" 2>&1)
 	case $? in
 	0) echo "ok   install $name"; passed=$((passed + 1)) ;;

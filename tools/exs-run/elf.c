@@ -4,6 +4,8 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <link.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
@@ -166,4 +168,20 @@ const char *why_no_preload(const char *path)
 		path = interpreter;
 	}
 	return NULL;
+}
+
+const char *find_program(const char *name, char *path, size_t room)
+{
+	const char *dirs = getenv("PATH") ?: "/bin:/usr/bin";
+	size_t len;
+
+	if (strchr(name, '/'))
+		return name;
+	for (; *dirs; dirs += len + !!dirs[len]) {
+		len = strcspn(dirs, ":");
+		snprintf(path, room, "%.*s%s%s", (int)len, dirs, len ? "/" : "./", name);
+		if (!access(path, X_OK))
+			return path;
+	}
+	return name;
 }

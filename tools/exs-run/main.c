@@ -179,24 +179,6 @@ static void set_environment(void)
 		setenv("EXS_DEBUG", "1", 1);
 }
 
-/* The file that execvp() will find, or @name itself. */
-static const char *find_program(const char *name)
-{
-	static char path[PATH_MAX];
-	const char *dirs = getenv("PATH") ?: "/bin:/usr/bin";
-	size_t len;
-
-	if (strchr(name, '/'))
-		return name;
-	for (; *dirs; dirs += len + !!dirs[len]) {
-		len = strcspn(dirs, ":");
-		snprintf(path, sizeof(path), "%.*s%s%s", (int)len, dirs, len ? "/" : "./", name);
-		if (!access(path, X_OK))
-			return path;
-	}
-	return name;
-}
-
 static bool has_rules(void)
 {
 	const char *inherited = getenv("EXS_RULES");
@@ -220,7 +202,8 @@ static void reach_otherwise(const char *name, const char *why)
 
 static int run(char **argv)
 {
-	const char *why = why_no_preload(find_program(*argv));
+	char path[PATH_MAX];
+	const char *why = why_no_preload(find_program(*argv, path, sizeof(path)));
 
 	if (why)
 		reach_otherwise(*argv, why);

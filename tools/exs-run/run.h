@@ -10,6 +10,8 @@
  * NULL: it will. For a script, the interpreter counts.
  */
 const char *why_no_preload(const char *path);
+/* The file that execvp() will find, perhaps in @path; or @name itself. */
+const char *find_program(const char *name, char *path, size_t room);
 
 /* cgroup.c: whole cgroups, by BPF. @cgroup: a directory, NULL: all. Return: exit status. */
 int cgroup_on(const char *cgroup, int protocol);

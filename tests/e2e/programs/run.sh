@@ -100,7 +100,33 @@ case_static_child()
 	[ -z "$OUT" ] || fail "it says: $OUT"
 }
 
-# A peer that has no EXS is reached by TCP, and reaches us.
+# starts_all PROGRAM LINE: by each function that starts programs LINE is printed. The program then has its arguments, and
+# the environment that it was given.
+starts_all()
+{
+	local how value
+
+	# shellcheck disable=SC2016
+	must exs-run -v python3 "$PEER" start "$1" sh -c 'echo "$A $1"' - word
+	for how in execv execvp execl execlp execve execvpe execle posix_spawn posix_spawnp; do
+		value=mine
+		[[ $how = execv || $how = execvp || $how = execl || $how = execlp ]] || value=given
+		[[ $OUT$'\n' =~ (^|$'\n')$how$'\n'$2$value\ word$'\n' ]] || fail "by $how it says: $OUT"
+	done
+}
+
+case_static_child_by_each()
+{
+	starts_all busybox "exs-run: python3[^ ]*: [^ ]*busybox: nothing is preloaded: it is statically linked"$'\n'
+	mkdir -p bin
+	# Neither of them has a line.
+	printf '#!/bin/sh\nexec "$@"\n' > bin/run-it
+	chmod +x bin/run-it
+	PATH=$PATH:$PWD/bin starts_all run-it ""
+	must exs-run -v python3 "$PEER" start nothing-there
+	[ "$(grep -c "No such file" <<< "$OUT")" = 9 ] && [[ $OUT != *"is preloaded"* ]] || fail "it says: $OUT"
+}
+
 case_client_alone()
 {
 	serve_python

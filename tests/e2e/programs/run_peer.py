@@ -13,6 +13,7 @@
     run_peer.py once HOST                       what TCP says after a fallback is said, and a bound socket stays so
     run_peer.py strict HOST                     connects where a filter allows few system calls
     run_peer.py bound HOST PEER PORT            is bound to HOST, without a port, and prints its address when connected
+    run_peer.py start PROGRAM ARGUMENT...       starts it by each of the C library's functions, whose name it prints first
 
 Emulated machines take seconds to import Python's larger modules, so only those who need them do.
 """
@@ -21,6 +22,7 @@ import errno
 import fcntl
 import os
 import select
+import shutil
 import signal
 import socket
 import struct
@@ -111,6 +113,7 @@ def loopback(family, host):
 
 
 SO_PEEK_OFF, SO_ZEROCOPY, IP_BIND_ADDRESS_NO_PORT = 42, 60, 24
+SO_RXQ_OVFL, SO_SELECT_ERR_QUEUE, SO_PREFER_BUSY_POLL, SO_RCVMARK, TCP_INQ = 40, 45, 69, 75, 36
 
 SETTINGS = [
     (socket.SOL_SOCKET, socket.SO_REUSEADDR, 1),
@@ -119,6 +122,11 @@ SETTINGS = [
     (socket.IPPROTO_TCP, socket.TCP_KEEPIDLE, 77),
     (socket.SOL_SOCKET, socket.SO_BROADCAST, 1),
     (socket.IPPROTO_IP, socket.IP_RECVTOS, 1),
+    (socket.SOL_SOCKET, SO_RXQ_OVFL, 1),
+    (socket.SOL_SOCKET, SO_SELECT_ERR_QUEUE, 1),
+    (socket.SOL_SOCKET, SO_PREFER_BUSY_POLL, 1),
+    (socket.SOL_SOCKET, SO_RCVMARK, 1),
+    (socket.IPPROTO_TCP, TCP_INQ, 1),
 ]
 # TCP has the first, and EXS the second.
 if tuple(map(int, os.uname().release.split(".")[:2])) >= (6, 9):
@@ -278,6 +286,40 @@ def bound(host, peer, port):
     print(sock.getsockname()[0])
 
 
+def strings(words):
+    words = [word.encode() for word in words]
+    return (ctypes.c_char_p * (len(words) + 1))(*words, None)
+
+
+def start_by(how, program, args):
+    """In this process or, by posix_spawn, in a child. Returns the error."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    searches = how in ("execvp", "execlp", "execvpe", "posix_spawnp")
+    path = (program if searches else shutil.which(program) or program).encode()
+    argv = strings([program, *args])
+    envp = strings(f"{name}={value}" for name, value in (os.environ | {"A": "given"}).items())
+    if how.startswith("posix_spawn"):
+        pid = ctypes.c_int()
+        error = getattr(libc, how)(ctypes.byref(pid), path, None, None, argv, envp)
+        if not error:
+            os.waitpid(pid.value, 0)
+        return error
+    getattr(libc, how)(path, *(argv if how.startswith("execl") else [argv]), *([envp] if "e" in how[4:] else []))
+    return ctypes.get_errno()
+
+
+def start(program, *args):
+    """A is "mine" where the function is not given an environment."""
+    os.environ["A"] = "mine"
+    for how in ("execv", "execvp", "execl", "execlp", "execve", "execvpe", "execle", "posix_spawn", "posix_spawnp"):
+        print(how, flush=True)
+        if not (pid := os.fork()):
+            if error := start_by(how, program, args):
+                print(os.strerror(error), flush=True)
+            os._exit(0)
+        os.waitpid(pid, 0)
+
+
 def main(args):
     match args:
         case ["get", url]:
@@ -306,6 +348,8 @@ def main(args):
             strict(host)
         case ["bound", host, peer, port]:
             bound(host, peer, int(port))
+        case ["start", program, *words]:
+            start(program, *words)
         case _:
             sys.exit(__doc__)
 

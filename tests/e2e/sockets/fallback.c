@@ -959,6 +959,11 @@ static void disabled(void)
 	must_be(delta("fallback_disabled"), 4);
 }
 
+/* Newer than the C library. */
+#ifndef SO_RCVMARK
+#define SO_RCVMARK	75
+#endif
+
 static const struct setting { int level, name, value; } every_setting[] = {
 	{ SOL_SOCKET, SO_KEEPALIVE, 1 }, { SOL_SOCKET, SO_SNDBUF, 100000 },
 	{ SOL_SOCKET, SO_RCVBUF, 50000 }, { SOL_SOCKET, SO_RCVLOWAT, 10 },
@@ -966,6 +971,10 @@ static const struct setting { int level, name, value; } every_setting[] = {
 	{ SOL_TCP, TCP_KEEPCNT, 3 }, { SOL_SOCKET, SO_BROADCAST, 1 },
 	{ SOL_SOCKET, SO_DONTROUTE, 1 }, { SOL_SOCKET, SO_TIMESTAMP, 1 },
 	{ SOL_SOCKET, SO_BUSY_POLL, 50 }, { SOL_SOCKET, SO_MAX_PACING_RATE, 1000000000 },
+	{ SOL_SOCKET, SO_RXQ_OVFL, 1 }, { SOL_SOCKET, SO_SELECT_ERR_QUEUE, 1 },
+	{ SOL_SOCKET, SO_LOCK_FILTER, 1 }, { SOL_SOCKET, SO_RCVMARK, 1 },
+	{ SOL_SOCKET, SO_WIFI_STATUS, 1 }, { SOL_SOCKET, SO_NOFCS, 1 }, { SOL_SOCKET, SO_DEBUG, 1 },
+	{ SOL_SOCKET, SO_TXREHASH, 0 }, { SOL_SOCKET, SO_PREFER_BUSY_POLL, 1 },
 };
 
 static const struct setting ip_settings[] = {
@@ -1375,7 +1384,10 @@ static void mark_of_packets(void)
 /* What was set since bind() holds for the TCP socket, too, whatever was set before. */
 static void set_after_bind(void)
 {
+	const struct sock_txtime txtime = { .clockid = CLOCK_MONOTONIC, .flags = SOF_TXTIME_REPORT_ERRORS };
 	union address at = address_of(SERVER, 0);
+	struct sock_txtime has = {};
+	socklen_t len = sizeof(has);
 	int l = falling();
 
 	set_int(l, SOL_TCP, TCP_CORK, 1);
@@ -1389,6 +1401,8 @@ static void set_after_bind(void)
 	set_int(l, SOL_TCP, TCP_CORK, 0);
 	set_int(l, SOL_TCP, TCP_USER_TIMEOUT, 0);
 	set_int(l, SOL_SOCKET, SO_TIMESTAMPNS, 1);
+	set_int(l, SOL_SOCKET, SO_INCOMING_CPU, 0);
+	must(setsockopt(l, SOL_SOCKET, SO_TXTIME, &txtime, sizeof(txtime)));
 	must(listen(l, 1));
 	must_be(why(l), EXS_FELL_BACK_OPTION);
 	must_be(get_int(l, SOL_SOCKET, SO_MARK), 7);
@@ -1397,6 +1411,9 @@ static void set_after_bind(void)
 	must_be(get_int(l, SOL_TCP, TCP_CORK), 0);
 	must_be(get_int(l, SOL_TCP, TCP_USER_TIMEOUT), 0);
 	must_be(get_int(l, SOL_SOCKET, SO_TIMESTAMPNS), 1);
+	must_be(get_int(l, SOL_SOCKET, SO_INCOMING_CPU), 0);
+	must(getsockopt(l, SOL_SOCKET, SO_TXTIME, &has, &len));
+	check(!memcmp(&has, &txtime, sizeof(has)), "SO_TXTIME: clock %d, flags %#x", has.clockid, has.flags);
 }
 
 static int filter_nothing(int fd, int option)

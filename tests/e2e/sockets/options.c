@@ -641,8 +641,7 @@ static void of_nobody(void)
 static void of_tcp_only(void)
 {
 	static const struct { int level, name; } refused[] = {
-		{ IPPROTO_TCP, TCP_INQ }, { IPPROTO_TCP, TCP_SAVE_SYN },
-		{ IPPROTO_TCP, TCP_SAVED_SYN }, { IPPROTO_TCP, TCP_ULP },
+		{ IPPROTO_TCP, TCP_SAVE_SYN }, { IPPROTO_TCP, TCP_SAVED_SYN }, { IPPROTO_TCP, TCP_ULP },
 		{ IPPROTO_TCP, TCP_TX_DELAY }, { IPPROTO_TCP, TCP_CC_INFO },
 		{ IPPROTO_TCP, TCP_REPAIR }, { IPPROTO_IP, IP_TRANSPARENT },
 		{ IPPROTO_IP, IP_MTU }, { IPPROTO_IP, IP_OPTIONS }, { IPPROTO_IP, IP_UNICAST_IF },

@@ -24,6 +24,18 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
+/* Newer than the C library. */
+#ifndef SO_RCVMARK
+#define SO_RCVMARK	75
+#endif
+#ifndef SO_PASSPIDFD
+#define SO_PASSPIDFD	76
+#define SO_PEERPIDFD	77
+#endif
+#ifndef TCP_IS_MPTCP
+#define TCP_IS_MPTCP	43
+#endif
+
 /* -- States */
 
 /* @fd is what the calls are made on. */
@@ -630,10 +642,50 @@ static const struct option_of options[] = {
 	OPTION(SOL_SOCKET, SO_SNDBUF), OPTION(SOL_SOCKET, SO_RCVBUF),
 	OPTION(IPPROTO_TCP, TCP_CONGESTION), OPTION(IPPROTO_IP, IP_PKTOPTIONS),
 	OPTION(SOL_SOCKET, SO_BINDTOIFINDEX), OPTION(SOL_SOCKET, SO_BUSY_POLL_BUDGET),
-	OPTION(SOL_SOCKET, SO_CNX_ADVICE),
+	OPTION(SOL_SOCKET, SO_CNX_ADVICE), OPTION(SOL_SOCKET, SO_TXREHASH),
+	OPTION(SOL_SOCKET, SO_INCOMING_CPU), OPTION(SOL_SOCKET, SO_PREFER_BUSY_POLL),
+	OPTION(SOL_SOCKET, SO_COOKIE), OPTION(SOL_SOCKET, SO_NETNS_COOKIE),
+	OPTION(SOL_SOCKET, SO_TXTIME), OPTION(SOL_SOCKET, SO_MEMINFO),
+	OPTION(SOL_SOCKET, SO_RESERVE_MEM), OPTION(SOL_SOCKET, SO_BPF_EXTENSIONS),
+	OPTION(SOL_SOCKET, SO_PEERSEC), OPTION(SOL_SOCKET, SO_PEERGROUPS),
+	OPTION(SOL_SOCKET, SO_PEERPIDFD), OPTION(SOL_SOCKET, SO_PASSPIDFD),
+	OPTION(SOL_SOCKET, SO_RCVMARK), OPTION(SOL_SOCKET, SO_WIFI_STATUS),
+	OPTION(SOL_SOCKET, SO_NOFCS), OPTION(SOL_SOCKET, SO_DEBUG),
+	OPTION(SOL_SOCKET, SO_BSDCOMPAT),
+	OPTION(SOL_SOCKET, SO_SNDBUFFORCE), OPTION(SOL_SOCKET, SO_RCVBUFFORCE),
+	OPTION(SOL_SOCKET, SO_DETACH_REUSEPORT_BPF), OPTION(SOL_SOCKET, SO_TIMESTAMP_NEW),
+	OPTION(SOL_SOCKET, SO_TIMESTAMPNS_NEW), OPTION(SOL_SOCKET, SO_RCVTIMEO_NEW),
+	OPTION(SOL_SOCKET, SO_SNDTIMEO_NEW), OPTION(SOL_SOCKET, SO_GET_FILTER),
+	OPTION(SOL_SOCKET, SO_PEERNAME), OPTION(IPPROTO_TCP, TCP_IS_MPTCP),
+	OPTION(IPPROTO_TCP, TCP_INQ),
 	{ "unknown_tcp", IPPROTO_TCP, 7777 }, { "unknown_socket", SOL_SOCKET, 7777 },
 	{ "unknown_level", 7777, 1 },
 };
+
+/* Each socket has another one, or each time. */
+static bool is_individual(const struct option_of *o)
+{
+	return o->level == SOL_SOCKET && (o->option == SO_COOKIE || o->option == SO_INCOMING_CPU);
+}
+
+/* Longer than int: times, SO_LINGER, SO_TXTIME. */
+static socklen_t size_of(const struct option_of *o)
+{
+	if (o->level != SOL_SOCKET)
+		return sizeof(int);
+	switch (o->option) {
+	case SO_LINGER:
+	case SO_TXTIME:
+		return 8;
+	case SO_RCVTIMEO:
+	case SO_SNDTIMEO:
+	case SO_RCVTIMEO_NEW:
+	case SO_SNDTIMEO_NEW:
+		return 16;
+	default:
+		return sizeof(int);
+	}
+}
 
 static void say_option(int fd, const struct option_of *o, socklen_t len)
 {
@@ -646,7 +698,7 @@ static void say_option(int fd, const struct option_of *o, socklen_t len)
 	if (say_result("is", err) < 0)
 		return;
 	say("[");
-	for (i = 0; i < len && i < 16; i++)
+	for (i = 0; i < len && i < 16 && !is_individual(o); i++)
 		say("%x ", value[i]);
 	say("]; ");
 }
@@ -659,12 +711,9 @@ static void values_of(int fd, const struct option_of *o)
 	say_option(fd, o, 64);
 	for (i = 0; i < ARRAY_SIZE(values); i++) {
 		int pair[4] = { values[i], values[i] };
-		/* Times and SO_LINGER are longer. */
-		bool wide = o->option == SO_LINGER || o->option == SO_RCVTIMEO || o->option == SO_SNDTIMEO;
 
-		wide = wide && o->level == SOL_SOCKET;
 		say("set %d: ", values[i]);
-		say_result("", setsockopt(fd, o->level, o->option, pair, wide ? 16 : sizeof(int)));
+		say_result("", setsockopt(fd, o->level, o->option, pair, size_of(o)));
 		say_option(fd, o, 64);
 	}
 }
@@ -687,9 +736,11 @@ static void shapes_of(int fd, const struct option_of *o)
 /* What an accepted socket has of its listener's. */
 static void inherited_by(int fd, const struct option_of *o)
 {
-	int pair[4] = { 2, 0, 2, 0 }, c;
+	int two[4] = { 2, 0, 2, 0 }, one[4] = { 1, 0, 1, 0 }, c;
 
-	SAY(setsockopt(fd, o->level, o->option, pair, o->option == SO_LINGER ? 8 : 16));
+	/* Some can only be 0 or 1. */
+	if (SAY(setsockopt(fd, o->level, o->option, two, size_of(o))))
+		SAY(setsockopt(fd, o->level, o->option, one, size_of(o)));
 	c = client_of(fd);
 	wait_io(fd, POLLIN);
 	say_option(must(accept(fd, NULL, NULL)), o, 64);

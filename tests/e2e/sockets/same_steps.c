@@ -64,6 +64,49 @@ static void bring(int from, int to, const char *text)
 	wait_until((must(ioctl(to, SIOCINQ, &n)), n == before + (int)strlen(text)));
 }
 
+/* What is left after that (TCP_INQ). */
+static void say_left(int fd, size_t len, int flags, size_t room)
+{
+	char control[CMSG_SPACE(sizeof(int))];
+	struct iovec v = { buf, len };
+	struct msghdr m = {
+		.msg_iov = &v, .msg_iovlen = 1, .msg_control = control, .msg_controllen = room,
+	};
+	struct cmsghdr *c;
+
+	if (SAY(recvmsg(fd, &m, MSG_DONTWAIT | flags)) < 0)
+		return;
+	say("flags %#x, ", m.msg_flags);
+	c = CMSG_FIRSTHDR(&m);
+	if (c)
+		say("level %d, type %d: %d; ", c->cmsg_level, c->cmsg_type, *(int *)CMSG_DATA(c));
+}
+
+static void inq(const void *arg)
+{
+	const size_t all = CMSG_SPACE(sizeof(int));
+	struct pair p;
+
+	(void)arg;
+	pair_open(&p);
+	bring(p.c, p.s, "0123456789");
+	say_left(p.s, 1, 0, all);
+	set_int(p.s, IPPROTO_TCP, TCP_INQ, 1);
+	say_left(p.s, 3, 0, all);
+	say_left(p.s, 2, MSG_PEEK, all);
+	say_left(p.s, 1, 0, 0);
+	say_left(p.s, sizeof(buf), 0, all);
+	say_left(p.s, 1, 0, all);
+	bring(p.c, p.s, "ab");
+	must(shutdown(p.c, SHUT_WR));
+	wait_io(p.s, POLLRDHUP);
+	say_left(p.s, 1, 0, all);
+	say_left(p.s, 1, 0, all);
+	say_left(p.s, 1, 0, all);
+	must(shutdown(p.s, SHUT_RD));
+	say_left(p.s, 1, 0, all);
+}
+
 static int bind_to(int fd, union address a, const char *what)
 {
 	return say_result(what, bind(fd, &a.sa, address_len(&a)));
@@ -1082,6 +1125,7 @@ static const struct step steps[] = {
 	{ "epoll_unconnected_level", epoll_unconnected, &level, ON_INET },
 	{ "epoll_unconnected_edge", epoll_unconnected, &edge, ON_INET },
 	{ "poll_names", poll_names, NULL, ON_INET },
+	{ "inq", inq, NULL, ON_INET },
 	{ "signal_driven", signal_driven, NULL, ON_INET },
 	{ "descriptor", descriptor, NULL, ON_FACES },
 	{ "interfaces", interfaces, NULL, ON_FACES },

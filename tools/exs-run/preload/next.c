@@ -51,11 +51,14 @@ int next_accept4(int fd, struct sockaddr *addr, socklen_t *len, int flags)
 }
 
 /* Found when the library is loaded: the child of a fork() may not, nor may a signal handler. */
-static void *kept_execve;
+static void *kept_execve, *kept_execvpe, *kept_spawn, *kept_spawnp;
 
-static void __attribute__((constructor)) find_execve(void)
+static void __attribute__((constructor)) find_exec(void)
 {
 	find(&kept_execve, "execve");
+	find(&kept_execvpe, "execvpe");
+	find(&kept_spawn, "posix_spawn");
+	find(&kept_spawnp, "posix_spawnp");
 }
 
 int next_execve(const char *path, char *const argv[], char *const envp[])
@@ -63,6 +66,29 @@ int next_execve(const char *path, char *const argv[], char *const envp[])
 	int (*fn)(const char *p, char *const a[], char *const e[]) = find(&kept_execve, "execve");
 
 	return fn(path, argv, envp);
+}
+
+int next_execvpe(const char *name, char *const argv[], char *const envp[])
+{
+	int (*fn)(const char *p, char *const a[], char *const e[]) = find(&kept_execvpe, "execvpe");
+
+	return fn(name, argv, envp);
+}
+
+int next_posix_spawn(pid_t *pid, const char *path, const posix_spawn_file_actions_t *actions,
+		     const posix_spawnattr_t *attr, char *const argv[], char *const envp[])
+{
+	__typeof__(posix_spawn) *fn = find(&kept_spawn, "posix_spawn");
+
+	return fn(pid, path, actions, attr, argv, envp);
+}
+
+int next_posix_spawnp(pid_t *pid, const char *name, const posix_spawn_file_actions_t *actions,
+		      const posix_spawnattr_t *attr, char *const argv[], char *const envp[])
+{
+	__typeof__(posix_spawnp) *fn = find(&kept_spawnp, "posix_spawnp");
+
+	return fn(pid, name, actions, attr, argv, envp);
 }
 
 int next_listen(int fd, int backlog)

@@ -6,6 +6,7 @@
 #ifndef EXS_RUN_PRELOAD_H
 #define EXS_RUN_PRELOAD_H
 
+#include <spawn.h>
 #include <stdbool.h>
 #include <sys/socket.h>
 
@@ -19,6 +20,11 @@ int next_connect(int fd, const struct sockaddr *addr, socklen_t len);
 int next_accept(int fd, struct sockaddr *addr, socklen_t *len);
 int next_accept4(int fd, struct sockaddr *addr, socklen_t *len, int flags);
 int next_execve(const char *path, char *const argv[], char *const envp[]);
+int next_execvpe(const char *name, char *const argv[], char *const envp[]);
+int next_posix_spawn(pid_t *pid, const char *path, const posix_spawn_file_actions_t *actions,
+		     const posix_spawnattr_t *attr, char *const argv[], char *const envp[]);
+int next_posix_spawnp(pid_t *pid, const char *name, const posix_spawn_file_actions_t *actions,
+		      const posix_spawnattr_t *attr, char *const argv[], char *const envp[]);
 int next_listen(int fd, int backlog);
 int next_getsockopt(int fd, int level, int name, void *value, socklen_t *len);
 int next_epoll_ctl(int epfd, int op, int fd, void *event);
