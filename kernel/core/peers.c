@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * Peers that did not answer: a connect(2) that may fall back to TCP does not wait for them
- * again, for net.exs.fallback_memory milliseconds. Where programs give up sooner, their waits add up.
+ * again, for net.exs.fallback_memory milliseconds. Where programs give up sooner, their waits
+ * add up.
  * Each user has a memory of his own, as a program can make a peer look silent.
  *
  * A hash table whose places hold one address and user each. Another with the same place
