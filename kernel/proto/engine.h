@@ -394,9 +394,8 @@ struct exs_engine {
 	u32 ring_held;		/* bytes read, held for other readers        */
 	u32 ring_freed;		/* bytes freed, not returned                 */
 	u32 readers;		/* messages in it that are being read        */
-	struct exs_in_ring kept; /* next of @nkept; its space is what was
-				 * skipped before it
-				 */
+	/* The next of @nkept; its space is what was skipped before it. */
+	struct exs_in_ring kept;
 	u8 eager_waits;		/* seqpacket: eager ones that held up others */
 	bool ring_hinted;	/* ring_asked because of them               */
 	struct list_head arrived; /* seqpacket: receives with their messages */

@@ -144,6 +144,18 @@ int net_listen(const struct endpoint *ep, int type)
 	return fd;
 }
 
+int net_accept(int listener)
+{
+	int fd;
+
+	do {
+		fd = accept4(listener, NULL, NULL, SOCK_CLOEXEC);
+	} while (fd < 0 && errno == ECONNABORTED);
+	if (fd < 0 && errno != EINTR)
+		say("cannot accept a connection: %s%s", strerror(errno), net_advice(errno, false));
+	return fd;
+}
+
 static int try_connect(const struct addrinfo *ai, int type)
 {
 	int fd = exs_socket(ai->ai_family, type | SOCK_CLOEXEC, 0), err;

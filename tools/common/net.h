@@ -19,9 +19,13 @@ bool net_init(void);
 const char *net_why_missing(void);
 
 int net_listen(const struct endpoint *ep, int type);
+
+/* The next connection that is still there; -1: prints the reason, unless a signal came. */
+int net_accept(int listener);
+
 int net_connect(const struct endpoint *ep, int type, const char *listener);
 
-/* What to do about @err of a connect (@remote) or of a bind or listen; "": not known. */
+/* What to do about @err of a connect (@remote), or of a bind, listen or accept; "": not known. */
 const char *net_advice(int err, bool remote);
 
 /* A socket's own or peer's address, as "10.0.0.1 port 7025". */

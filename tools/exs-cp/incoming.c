@@ -130,7 +130,7 @@ static bool reap(struct incoming *in)
 	if (!n)
 		return lost(in, ETIMEDOUT);
 	if (n < 0 && errno != EINTR)
-		say_errno("exs_qdequeue");
+		say_errno("cannot wait for data");
 	for (i = 0; i < n; i++)
 		if (!on_event(in, &ev[i]))
 			return false;

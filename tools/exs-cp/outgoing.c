@@ -28,7 +28,7 @@ static bool ask_for_reply(struct outgoing *out)
 	if (!exs_recv(out->s->fd, b->extra, sizeof(struct wire_reply),
 		      MSG_WAITALL, b->queue, REPLY_HANDLE, b->region))
 		return true;
-	say_errno("%s: exs_recv", out->s->host);
+	say_errno("%s: cannot wait for the answer", out->s->host);
 	return false;
 }
 
@@ -90,7 +90,7 @@ static bool reap(struct outgoing *out, int timeout_s)
 		say("%s: %s: no progress for %d s", out->s->host, out->path,
 		    timeout_s);
 	if (n < 0 && errno != EINTR)
-		say_errno("exs_qdequeue");
+		say_errno("cannot wait for the sends");
 	return n > 0 && on_events(out, ev, n);
 }
 

@@ -233,18 +233,6 @@ static bool serve(const struct options *o, int fd)
 }
 
 /* Ignores connections that ended before they were accepted. Return: -1: failed. */
-static int next_sender(int listener)
-{
-	int fd;
-
-	do {
-		fd = accept4(listener, NULL, NULL, SOCK_CLOEXEC);
-	} while (fd < 0 && errno == ECONNABORTED);
-	if (fd < 0 && errno != EINTR)
-		say_errno("accept");
-	return fd;
-}
-
 static void say_listening(const struct options *o, int listener)
 {
 	char name[100];
@@ -282,7 +270,7 @@ int run_receiver(const struct options *o)
 		return 1;
 	say_listening(o, listener);
 	do {
-		fd = next_sender(listener);
+		fd = net_accept(listener);
 		ok = fd >= 0 && serve(o, fd);
 	} while (o->keep && fd >= 0 && !interrupted);
 	close(listener);

@@ -49,7 +49,7 @@ bool perf_submit(struct perf *p, const exs_op_t *ops, int n)
 {
 	if (exs_submit(p->b.queue, ops, n) == n)
 		return true;
-	say_errno("exs_submit");
+	say_errno("cannot start operations");
 	return false;
 }
 
@@ -106,7 +106,7 @@ bool perf_wait(struct perf *p, int n, struct perf_moved *m)
 	if (got < 0 && errno == EINTR)
 		say("no progress for %d s", PERF_TIMEOUT);
 	else if (got < 0)
-		say_errno("exs_qdequeue");
+		say_errno("cannot wait for the operations");
 	for (i = 0; i < got; i++)
 		if (!add(&ev[i], m))
 			return false;

@@ -79,9 +79,7 @@ int run_server(const struct perf_options *o)
 		say("listening on %s",
 		    net_name(listener, exs_getsockname, name, sizeof(name)));
 	do {
-		fd = accept4(listener, NULL, NULL, SOCK_CLOEXEC);
-		if (fd < 0)
-			say_errno("accept");
+		fd = net_accept(listener);
 		ok = fd >= 0 && serve_fd(o, fd);
 	} while (o->keep && fd >= 0);
 	close(listener);

@@ -10,8 +10,8 @@ each line is one. They are typed into shells, one for each host, and one for roo
 0, and must print the lines that the text shows below it, in their order. One of host-b that serves goes on until the
 next one of host-b; one with "&" goes on until its shell ends.
 
-The steps of the guide are typed once more where ulimit -l is 64: a step may end early there, if a command says that
-this is why.
+The steps of the guide, and what README.md says of a first program and the tools, are typed once more where ulimit -l
+is 64: a step may end early there, if a command says that this is why.
 
 Of files, the command that a unit of README.md starts is typed, and drop-ins are compared with Debian's units.
 """
@@ -21,6 +21,7 @@ import pty
 import re
 import select
 import shlex
+import shutil
 import subprocess
 import sys
 import termios
@@ -397,6 +398,10 @@ def follow_all(report):
     follow(report, GUIDE, Reader(NOBODY, REPOSITORY), guide)
     steps = {title: chapter for title, chapter in guide.items() if re.match(r"[1-9]\.", title)}
     follow(report, GUIDE, Reader(NOBODY, f"{REPOSITORY}/build/examples", 64), steps, " 64k")
+    programs = {title: chapter for title, chapter in readme.items() if title in ("A first program", "Tools")}
+    for built in ("build", "build/first"):
+        shutil.chown(f"{REPOSITORY}/{built}", NOBODY)
+    follow(report, README, Reader(NOBODY, REPOSITORY, 64), programs, " 64k")
     follow(report, README, Reader(0, REPOSITORY), last)
     report.add("README", "nothing stays", " ".join(sorted(installed() - before)))
 
