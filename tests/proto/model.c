@@ -87,11 +87,11 @@ static const struct family families[] = {
 	{ "messages in a ring that is nearly full", { "D2", "N2" }, 3,
 	  "seqpacket slowcopy eager=0 ring=8 most=2 channel=3 a.send=2,1,2,2,1,2 a.unsend=1" },
 	{ "messages in a ring, joined", { "D2", "N1", "N2" }, 2,
-	  "seqpacket eager=0 ring=12 most=2 channel=3 space=130 a.send=1,1,2,2 a.choices=T,- a.unsend=1 a.fin b.cancel=1" },
+	  "seqpacket eager=0 ring=12 most=2 channel=3 a.send=1,1,2,2 a.choices=T,- a.unsend=1 a.fin b.cancel=1" },
 	{ "messages in a ring, joined, slow copies", { "D2", "N2" }, 3,
 	  "seqpacket slowcopy eager=1 ring=16 most=2 overhead=1 piece=1 space=130 a.send=2,1,1,1 a.choices=T a.fin" },
 	{ "messages in a ring, joined, few credits", { "D1", "N2" }, 2,
-	  "seqpacket credits=4 prompt eager=0 ring=16 most=1 overhead=1 space=130 a.send=1,1,1 a.choices=T a.fin b.cancel=1" },
+	  "seqpacket credits=4 prompt eager=0 ring=16 most=1 overhead=1 a.send=1,1,1 a.choices=T a.fin b.cancel=1" },
 	{ "seqpacket, FIN confirmed", { "D1", "D2", "N2" }, 2,
 	  "confirm seqpacket credits=4 space=130 a.send=1,2 a.fin b.fin b.cancel=1" },
 };

@@ -176,11 +176,10 @@ int main(int argc, char **argv)
 			return 1;
 		}
 	}
-	printf("ok   simulate: %llu runs, %llu steps, bytes direct %llu ring %llu eager %llu in rings of messages %llu, joined %llu, messages %llu\n",
-	       (unsigned long long)count, (unsigned long long)total[3],
-	       (unsigned long long)total[0], (unsigned long long)total[1],
-	       (unsigned long long)total[2],
-	       (unsigned long long)total[4], (unsigned long long)total[5],
-	       (unsigned long long)total[6]);
+	printf("ok   simulate: %llu runs, %llu steps, bytes direct %llu ring %llu eager %llu",
+	       (unsigned long long)count, (unsigned long long)total[3], (unsigned long long)total[0],
+	       (unsigned long long)total[1], (unsigned long long)total[2]);
+	printf(" in rings of messages %llu, joined %llu, messages %llu\n", (unsigned long long)total[4],
+	       (unsigned long long)total[5], (unsigned long long)total[6]);
 	return 0;
 }
