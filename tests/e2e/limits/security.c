@@ -95,6 +95,41 @@ static void landlock_native(void)
 	}
 }
 
+/* Return: 0, or the error of a connect(2) or bind(2) of a new socket of IPPROTO_EXS. */
+static int inet_call(int (*call)(int fd, const struct sockaddr *addr, socklen_t len),
+		     const union address *to, int fallback)
+{
+	int fd = must(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, EXS_PROTOCOL_DEFAULT));
+	int err;
+
+	set_int(fd, SOL_EXS, EXS_SO_FALLBACK, fallback);
+	err = call(fd, &to->sa, address_len(to)) ? errno : 0;
+	close(fd);
+	return err;
+}
+
+/*
+ * IPPROTO_EXS is not TCP, and no security module is asked of a fallback, as exs(7) says. Some
+ * versions of Landlock take each stream socket for TCP, and refuse both ways.
+ */
+static void landlock_fallback(void)
+{
+	int l = kind_listening(&kind_tcp), tcp = kind_socket(&kind_tcp), err;
+	union address to = name_of(l), any = address_from(AF_INET, "10.77.0.1", 0);
+
+	landlock(1);
+	must_fail(connect(tcp, &to.sa, address_len(&to)), EACCES);
+	must_fail(bind(tcp, &any.sa, address_len(&any)), EACCES);
+	err = inet_call(bind, &any, 1);
+	check(!err || err == EACCES, "bind: %s", errno_name(err));
+	must_be(inet_call(bind, &any, 0), err);
+	must_be(inet_call(bind, &any, EXS_FALLBACK_NOW), EACCES);
+	must_be(inet_call(connect, &to, 0), err ?: ECONNREFUSED);
+	must_be(inet_call(connect, &to, 1), err);
+	/* It was TCP's before the call. */
+	must_be(inet_call(connect, &to, EXS_FALLBACK_NOW), EACCES);
+}
+
 /*
  * -- AppArmor, on all kernels: a profile without streams of IPv4 and of AF_EXS, whose number
  * it knows as "wanpipe". It is entered when sockets are there, so every call meets the hook
@@ -324,6 +359,7 @@ static const struct e2e_case cases[] = {
 	ROW(landlock_connect, tcp6),
 	ROW1(landlock_bind),
 	ROW1(landlock_native),
+	ROW1(landlock_fallback),
 	ROW1(apparmor_calls),
 	ROW1(apparmor_later),
 	{}
