@@ -321,7 +321,7 @@ void exs_inet_clone(struct sock *child, const struct sock *sk)
 		exs_inet6_clone(child, sk);
 }
 
-/* BPF programs of the cgroup at the end of sockets whose beginning they saw. */
+/* Run the cgroup's BPF programs for a released socket, if they ran when it was created. */
 void exs_inet_released(struct sock *sk)
 {
 	if (sk->sk_family != exs_family && !sk->sk_kern_sock)

@@ -102,7 +102,7 @@ static inline void exs_net_put(struct exs_net *xn)
 void exs_peers_init(struct exs_net *xn);
 /* Whether the peer did not answer within the last net.exs.fallback_memory milliseconds. */
 bool exs_peer_is_silent(struct exs_net *xn, const struct sockaddr_storage *addr, kuid_t uid);
-/* It did not answer within @waited jiffies: remember that after @enough of them in all. */
+/* It did not answer within @waited jiffies. Remember it when these add up to @enough. */
 void exs_peer_silent(struct exs_net *xn, const struct sockaddr_storage *addr, kuid_t uid,
 		     u64 waited, u64 enough);
 /* It answered this user. */

@@ -23,8 +23,8 @@
 /*
  * The work of a runner before a worker takes over: the runner may be a program that only
  * wanted to submit something, and the work may be for other programs. A round, a transfer
- * that ends, and a copied page count one each. So a batch of completions, each of which brings
- * the most messages, is done by who took it.
+ * that ends, and a copied page count one each. So the thread that took a batch of completions can
+ * finish it, even if each brings as many messages as possible.
  */
 #define EXS_RUN_BUDGET	320
 #define EXS_RING_RETRY_NS	(100 * NSEC_PER_MSEC)

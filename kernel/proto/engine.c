@@ -199,7 +199,7 @@ bool exs_engine_settle(struct exs_engine *e)
 	return !list_empty(&e->done_snd) || !list_empty(&e->done_rcv);
 }
 
-/* Sends that were committed whole, but their last pieces were never handed out. */
+/* End sends that were committed whole, but whose last pieces were never handed out. */
 static void fail_write(struct exs_engine *e)
 {
 	struct exs_snd *snd, *next;

@@ -39,7 +39,7 @@
  */
 #define MANY_BYTES	32768u
 
-/* So many more eager messages that held up others than that did not do without a ring. */
+/* Make a ring when this many more eager messages had others waiting behind them than had none. */
 #define EAGER_WAITS_MAX	128
 
 static bool has_message_ring(const struct exs_engine *e)

@@ -117,10 +117,18 @@ static union exs_verbs_wr *exs_chain_new(struct exs_verbs_chain *chain)
 }
 
 exs_hot
+void exs_chain_take_place(struct exs_verbs_chain *chain)
+{
+	chain->slot->wrs++;
+	chain->v->sq_used++;
+}
+
+exs_hot
 union exs_verbs_wr *exs_chain_add(struct exs_verbs_chain *chain)
 {
 	union exs_verbs_wr *wr = exs_chain_new(chain);
 
+	exs_chain_take_place(chain);
 	exs_wrs_add(&chain->late, &wr->send);
 	return wr;
 }
@@ -138,13 +146,6 @@ union exs_verbs_wr *exs_chain_add_early(struct exs_verbs_chain *chain)
 		exs_wrs_splice(&chain->before, &chain->late);
 	exs_wrs_add(&chain->early, &wr->send);
 	return wr;
-}
-
-exs_hot
-void exs_chain_take_place(struct exs_verbs_chain *chain)
-{
-	chain->slot->wrs++;
-	chain->v->sq_used++;
 }
 
 void exs_chain_use_bytes(struct exs_verbs_chain *chain, struct ib_send_wr *wr, u32 len)

@@ -103,14 +103,16 @@ int exs_chain_end(struct exs_verbs_chain *chain, int err);
 
 /*
  * Add a request, cleared but for a wr_cqe without effect. There are EXS_VERBS_SEND_SGES free
- * elements then, and EXS_INLINE_MAX free bytes.
+ * elements then, and EXS_INLINE_MAX free bytes. The slot's completion gives its place in the
+ * send queue back.
  */
 union exs_verbs_wr *exs_chain_add(struct exs_verbs_chain *chain);
 
-/* The same, for a registration or invalidation: they stay together. */
+/*
+ * The same, for a registration or invalidation: they stay together. Those that have no place
+ * of their own take one: exs_chain_take_place().
+ */
 union exs_verbs_wr *exs_chain_add_early(struct exs_verbs_chain *chain);
-
-/* The next request has a place in the send queue that the slot's completion gives back. */
 void exs_chain_take_place(struct exs_verbs_chain *chain);
 
 /* The next free element: exs_chain_use_sges() takes it. */

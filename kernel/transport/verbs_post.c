@@ -51,14 +51,6 @@ bool exs_verbs_room(struct exs_ep *ep)
 	return v->nkeys_free >= min_t(u32, EXS_VERBS_SEGS, READ_ONCE(v->keys_total));
 }
 
-/* Its place in the send queue comes back with the slot's completion. */
-exs_hot
-static union exs_verbs_wr *exs_verbs_add_wr(struct exs_verbs_chain *chain)
-{
-	exs_chain_take_place(chain);
-	return exs_chain_add(chain);
-}
-
 /* @wr is ready; with send_flags 0 or IB_SEND_INLINE. @last: of its chain */
 exs_hot
 static void exs_verbs_wr_ready(struct exs_verbs_chain *chain, struct ib_send_wr *wr, bool last)
@@ -185,7 +177,7 @@ static int exs_verbs_make_send(struct exs_verbs_chain *chain, struct ib_send_wr 
 
 static int exs_verbs_add_message(struct exs_verbs_chain *chain, struct exs_tx *tx)
 {
-	return exs_verbs_make_send(chain, &exs_verbs_add_wr(chain)->send, tx, 0, 0);
+	return exs_verbs_make_send(chain, &exs_chain_add(chain)->send, tx, 0, 0);
 }
 
 static int exs_verbs_add_advert(struct exs_verbs_chain *chain, struct exs_tx *tx)
@@ -209,7 +201,7 @@ static int exs_verbs_add_ring(struct exs_verbs_chain *chain, struct exs_tx *tx)
 exs_hot
 static int exs_verbs_add_eager(struct exs_verbs_chain *chain, struct exs_tx *tx)
 {
-	struct ib_send_wr *wr = &exs_verbs_add_wr(chain)->send;
+	struct ib_send_wr *wr = &exs_chain_add(chain)->send;
 	struct exs_verbs_ep *v = chain->v;
 	bool behind = chain->slot->copied || exs_verbs_sends_inline(v, tx, tx->len);
 	int n = 0;
@@ -287,7 +279,7 @@ static struct ib_rdma_wr *exs_verbs_write_to(struct exs_verbs_chain *chain,
 	chain->joint = NULL;
 	if (wr && wr->rkey == to->key && chain->joint_end == to->addr)
 		return wr;
-	wr = &exs_verbs_add_wr(chain)->rdma;
+	wr = &exs_chain_add(chain)->rdma;
 	wr->wr.opcode = IB_WR_RDMA_WRITE;
 	wr->remote_addr = to->addr;
 	wr->rkey = to->key;
@@ -472,7 +464,7 @@ int exs_verbs_post_probe(struct exs_verbs_ep *v)
 	exs_verbs_chain_begins(v, slot);
 	chain = exs_chain_begin(v);
 	chain->slot = slot;
-	wr = &exs_verbs_add_wr(chain)->send;
+	wr = &exs_chain_add(chain)->send;
 	wr->opcode = IB_WR_RDMA_WRITE;
 	exs_verbs_wr_ready(chain, wr, true);
 	return exs_chain_end(chain, 0);

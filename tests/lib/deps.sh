@@ -87,6 +87,8 @@ case_elsewhere()
 case_elsewhere_complete()
 {
 	only gcc rsync pkg-config python3 || return
+	PATH=$dir/bin "$top/scripts/deps" build && says "Missing: g++." "$top/scripts/deps" build library || return
+	only gcc g++ rsync pkg-config python3 || return
 	PATH=$dir/bin "$top/scripts/deps" build library
 }
 

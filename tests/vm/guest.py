@@ -206,7 +206,7 @@ class Guest:
                 continue
             self.log_file.truncate(0)
             return base
-        raise RuntimeError(f"too many machines at once: {self.logs}")
+        raise RuntimeError(f"too many machines at once (tests/run --end ends those that stay up): {self.logs}")
 
     def qemu_command(self, initramfs, agent, monitor, wire=None):
         share = "security_model=none,readonly=on,multidevs=remap"

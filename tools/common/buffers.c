@@ -22,7 +22,7 @@ static size_t round_up(size_t len, size_t unit)
 	return (len + unit - 1) / unit * unit;
 }
 
-/* A limit of the administrator is the one error of these calls for which net_advice() has words. */
+/* Of these calls' errors, net_advice() explains only a limit of the administrator. */
 static const char *advice(int err)
 {
 	return err == ENOBUFS ? net_advice(err, false) : "";

@@ -87,7 +87,7 @@ static bool reap(struct outgoing *out, int timeout_s)
 	n = exs_qdequeue(out->s->buffers.queue, ev, BATCH,
 			 timeout_s ? &tv : NULL);
 	if (!n)
-		say("%s: %s: no progress for %d s", out->s->host, out->path,
+		say("%s: %s: no progress for %d s (is the other machine alive? rdma link)", out->s->host, out->path,
 		    timeout_s);
 	if (n < 0 && errno != EINTR)
 		say_errno("cannot wait for the sends");

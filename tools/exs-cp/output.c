@@ -41,7 +41,7 @@ static bool good_name(const char *name)
 static bool set_name(struct output *out, const char *name)
 {
 	if (!good_name(name))
-		return fail(out, "the receiver does not accept this name");
+		return fail(out, "the receiver does not accept this name: use --name");
 	snprintf(out->name, sizeof(out->name), "%s", name);
 	snprintf(out->part, sizeof(out->part), ".%.*s.part",
 		 (int)(NAME_MAX - strlen("..part")), name);
@@ -52,7 +52,7 @@ static bool set_name(struct output *out, const char *name)
 static bool set_senders_name(struct output *out, const char *name)
 {
 	if (*name == '.')
-		return fail(out, "the receiver does not accept names that begin with a dot");
+		return fail(out, "the receiver does not accept names that begin with a dot: use --name");
 	return set_name(out, name);
 }
 
@@ -97,7 +97,7 @@ static bool still_there(struct output *out, const struct stat *st)
 
 static bool in_progress(struct output *out)
 {
-	return fail(out, "%s: another copy is in progress", out->name);
+	return fail(out, "%s: another copy is in progress: wait for it, or use --name", out->name);
 }
 
 /* Some file systems have no locks. */
@@ -129,7 +129,7 @@ static bool old_part(struct output *out)
 	if (fstat(out->fd, &st))
 		return fail_errno(out);
 	if (!S_ISREG(st.st_mode) || st.st_uid != geteuid() || st.st_nlink != 1)
-		return fail(out, "%s: not a regular file of this user, or has another link", out->part);
+		return fail(out, "%s: not a regular file of this user, or has another link: remove it", out->part);
 	return lock_part(out, false);
 }
 

@@ -56,10 +56,10 @@ static bool greet(struct receiver *r)
 	size = le32toh(h.size);
 	if (size < MIN_SIZE || size > MAX_SIZE ||
 	    size * r->o->buffers > MAX_MEMORY)
-		return refuse_sender(r, "the receiver has no memory for buffers of this size");
+		return refuse_sender(r, "the receiver has no memory for buffers of this size: use a smaller --size");
 	r->verify = r->o->verify && (le32toh(h.flags) & WIRE_VERIFY);
 	if (!buffers_init(&r->buffers, r->o->buffers, size))
-		return refuse_sender(r, "the receiver cannot register its buffers");
+		return refuse_sender(r, "the receiver cannot register its buffers: see what it says, or use a smaller --size");
 	return send_reply(r, NULL);
 }
 
@@ -232,7 +232,7 @@ static bool serve(const struct options *o, int fd)
 	return ok;
 }
 
-/* Ignores connections that ended before they were accepted. Return: -1: failed. */
+/* Tell the user where senders can reach it. */
 static void say_listening(const struct options *o, int listener)
 {
 	char name[100];

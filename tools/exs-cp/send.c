@@ -120,7 +120,7 @@ static enum outcome send_file(struct outgoing *out, unsigned int mode)
 
 	if (snprintf(f.name, sizeof(f.name), "%s", name) >=
 	    (int)sizeof(f.name)) {
-		say("%s: the name is too long", out->path);
+		say("%s: the name is too long: use --name", out->path);
 		return SKIPPED;
 	}
 	if (!put(s, &f, sizeof(f)))

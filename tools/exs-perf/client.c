@@ -22,7 +22,7 @@ static bool ask(struct perf *p)
 	if (!net_send_all(p->fd, &h, sizeof(h), PERF_TIMEOUT) ||
 	    !net_recv_all(p->fd, &a, sizeof(a), PERF_TIMEOUT)) {
 		say("%s: %s", p->o->ep.host,
-		    errno ? strerror(errno) : "closed by the server");
+		    errno ? strerror(errno) : "closed by the server: see what it says");
 		return false;
 	}
 	if (!a.err && le32toh(a.magic) == PERF_MAGIC)

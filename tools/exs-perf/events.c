@@ -18,7 +18,7 @@ bool perf_buffers(struct perf *p)
 		return false;
 	if (!(p->flags & PERF_BUSY) || !exs_qmodify(p->b.queue, EXS_QATTR_WAIT, &how))
 		return true;
-	say_errno("EXS_WAIT_BUSY_POLL");
+	say_errno("cannot poll (--busy)");
 	return false;
 }
 
@@ -104,7 +104,7 @@ bool perf_wait(struct perf *p, int n, struct perf_moved *m)
 		got = exs_qdequeue(p->b.queue, ev, n, NULL);
 	} while (got < 0 && errno == EINTR && ticks - since < 2);
 	if (got < 0 && errno == EINTR)
-		say("no progress for %d s", PERF_TIMEOUT);
+		say("no progress for %d s (is the other machine alive? rdma link)", PERF_TIMEOUT);
 	else if (got < 0)
 		say_errno("cannot wait for the operations");
 	for (i = 0; i < got; i++)

@@ -16,7 +16,7 @@ bool plain_begin(struct perf *p)
 	if (!(p->flags & PERF_BUSY) ||
 	    !exs_setsockopt(p->fd, SOL_EXS, EXS_SO_BUSY_POLL, &usec, sizeof(usec)))
 		return true;
-	say_errno("EXS_SO_BUSY_POLL");
+	say_errno("cannot poll (--busy)");
 	return false;
 }
 

@@ -83,7 +83,7 @@ static void read_rules(const char *path)
 	n = fread(text, 1, sizeof(text) - 1, f);
 	text[n] = 0;
 	if (ferror(f) || !feof(f) || strlen(text) != n) {
-		say("%s: not a file of rules", path);
+		say("%s: not a file of rules (man exs-rules)", path);
 		exit(1);
 	}
 	fclose(f);

@@ -49,7 +49,7 @@ static bool find_own(char *path, size_t room)
 	for (i = 0; found && i < sizeof(places) / sizeof(*places); i++)
 		if (!statfs(places[i], &fs) && fs.f_type == CGROUP2_SUPER_MAGIC)
 			return snprintf(path, room, "%s%s", places[i], line + 3) < (int)room;
-	say("/sys/fs/cgroup has no cgroups (version 2)");
+	say("/sys/fs/cgroup has no cgroups (version 2): mount -t cgroup2 none /sys/fs/cgroup");
 	return false;
 }
 

@@ -61,7 +61,7 @@ bool exs_mm_is_over(const struct exs_mm_link *link);
 /* Remove the links of @q, which is being freed. */
 void exs_mm_unlink_all(struct exs_queue *q);
 
-/* Waits until the notifiers run no callback of ours, and no work of an end is left. */
+/* Wait until no notifier calls this module, and no work for processes that end is left. */
 void exs_mm_exit(void);
 
 #endif

@@ -305,7 +305,7 @@ struct exs_cqe exs_op_cqe(const struct exs_op *op, long res, u32 flags, u32 toke
  */
 bool exs_op_complete(struct exs_op *op, long res, u32 flags, u32 token);
 
-/* An operation in flight is to leave no event: its call said it all. */
+/* Post no event for an operation in flight: its call has returned the result. */
 void exs_op_discard(struct exs_op *op);
 
 /* A completed operation is in flight again. It ends with an event, whatever happens. */

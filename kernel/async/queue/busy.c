@@ -15,7 +15,7 @@
 
 #define EXS_BUSY_SLICE	(500 * NSEC_PER_USEC)
 
-/* Adaptive: the longest time of polling, and the shortest except none. */
+/* Adaptive: the longest and the shortest time to poll; it may also not poll at all. */
 #define EXS_BUSY_MAX	(200 * NSEC_PER_USEC)
 #define EXS_BUSY_MIN	(10 * NSEC_PER_USEC)
 

@@ -398,8 +398,8 @@ static int exs_queue_flush(struct file *file, fl_owner_t id)
 }
 
 /*
- * The head's page, which programs may write, and the ring, which they may not,
- * nor make writable later. remap_vmalloc_range() refuses anything beyond their
+ * Map the head's page, which programs may write, or the ring, which they may only
+ * read, now and later. remap_vmalloc_range() refuses anything beyond their
  * ends. A private mapping would be useless.
  */
 static int exs_queue_mmap(struct file *file, struct vm_area_struct *vma)

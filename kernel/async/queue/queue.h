@@ -194,7 +194,7 @@ u32 exs_queue_catch_up(struct exs_queue *q) __must_hold(&q->lock);
  */
 int exs_queue_reserve(struct exs_queue *q, struct exs_op *op);
 
-/* Take that back: @op did not start, or is to end without a trace. */
+/* Undo this: @op did not start, or must end without an event. */
 void exs_queue_unreserve(struct exs_queue *q, struct exs_op *op);
 
 /* There are fewer operations, or offers. q->lock held. */
@@ -222,7 +222,7 @@ bool exs_queue_post(struct exs_queue *q, struct exs_op *op, struct exs_cqe *cqe)
  */
 void exs_queue_post_token(struct exs_queue *q, struct exs_op *op, const struct exs_cqe *cqe);
 
-/* An entry for which there is a slot besides that of its operation, which goes on:
+/* Post an entry in the operation's second slot; the operation continues.
  * exs_queue_notify() follows. q->lock held, q not dead.
  */
 void exs_queue_timed_out(struct exs_queue *q, const struct exs_cqe *cqe);

@@ -33,7 +33,7 @@ static void registered_or_not(void)
 	transfer(&p, out, NO_REGION, in, NO_REGION, LEN);
 }
 
-/* Neither begins nor ends at a page; parts of it, and nothing beside them is touched. */
+/* The region begins and ends inside pages. Receives into parts of it change nothing outside them. */
 static void parts(void)
 {
 	static const size_t starts[] = { 0, 1, 4095, 4096, 9999 };

@@ -328,10 +328,7 @@ static void denied_later(void *arg)
 	event_is(q, EXS_EVT_RECV, 2, 0, 1);
 }
 
-/*
- * An operation that waits goes by what its submitter may do when there is something for it:
- * whichever thread tries it then, it is not that thread's rights which count.
- */
+/* An operation that waits is checked with its submitter's rights, whichever thread tries it. */
 static void apparmor_later(void)
 {
 	struct later l = { .waits = pipe_open() };

@@ -828,7 +828,7 @@ static void sent_by(struct msghdr *msg, pid_t pid)
 	must_be(cred.pid, pid);
 }
 
-/* A receiver that asks who sends hears of the submitter, and of no worker. */
+/* A receiver that asks for credentials gets the submitter's, not a worker's. */
 static void credentials(void)
 {
 	static char buf[65536], control[CMSG_SPACE(sizeof(struct ucred))];

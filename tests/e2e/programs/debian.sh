@@ -142,8 +142,8 @@ serve_iperf3()
 	ready $PORT
 }
 
-# It does not look at what comes, and what it makes of a file (-F) is not that file when a send takes a part only: it reads
-# on over what is left. Then it also sends up to a block more. UDP is left alone.
+# iperf3 does not check the data. With -F it skips bytes after a short send, so the copy differs from the file. Then it also
+# sends up to a block more. UDP is left alone.
 use_iperf3()
 {
 	LEAST=4000000

@@ -468,7 +468,7 @@ static void listener_wakes(void)
 	must_be(delta("accepts"), 1);
 }
 
-/* After the end of listening TCP has no port either that anybody reaches, and then again. */
+/* When listening ends, nobody can reach the TCP port any more. After the next listen(2), they can again. */
 static void listens_again(void)
 {
 	int l = falling_listener(), c = plain_socket();

@@ -238,7 +238,7 @@ static void seccomp_strict(void)
 	join(pid);
 }
 
-/* What a filter forbids of TCP's it forbids of ours, and nothing more. */
+/* A filter forbids for our sockets exactly what it forbids for TCP's. */
 static void seccomp_filter(void)
 {
 	int l = listener(4), c = new_socket();

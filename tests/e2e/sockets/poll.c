@@ -86,7 +86,7 @@ static void *lower_water(void *arg)
 	return NULL;
 }
 
-/* Lowering it wakes who waits for more. */
+/* Lowering SO_RCVLOWAT wakes a thread that waits for more bytes. */
 static void low_water_wakes(void)
 {
 	pid_t self = gettid();

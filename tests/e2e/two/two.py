@@ -261,7 +261,7 @@ except OSError as e:
 
 def peer_frozen_idle(a, b, kind):
     """SO_KEEPALIVE tells both that the other is gone: one after TCP_USER_TIMEOUT, the other after stall_timeout."""
-    # Not b: would it lose patience before it is frozen, that were another end for a.
+    # Not b: if b gave up before it is frozen, the connection would end in another way at a.
     a.check("echo 600000 > /proc/sys/net/exs/stall_timeout")
     server = b.start(f"python3 -c '{IDLE}' serve {kind}")
     server.wait_for("^listening$")
