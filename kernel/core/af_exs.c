@@ -826,6 +826,9 @@ static void exs_recv_inq(struct exs_sock *xs, struct msghdr *msg, int flags)
 
 	if (likely(!asked && !msg->msg_get_inq) || flags & MSG_ERRQUEUE || exs_msg_call(msg))
 		return;
+	/* io_uring takes it for bytes that may follow in the same buffer. */
+	if (xs->sk.sk_type != SOCK_STREAM)
+		return;
 	msg->msg_inq = 0;
 	if (conn)
 		msg->msg_inq = exs_conn_queued(conn, SIOCINQ) + READ_ONCE(conn->engine.fin_rcvd);

@@ -81,7 +81,8 @@ static void exs_incoming_cpu_give(const struct sock *sk, struct socket *to)
 {
 	int cpu = READ_ONCE(sk->sk_incoming_cpu);
 
-	if (READ_ONCE(to->sk->sk_state) == TCP_CLOSE && cpu != READ_ONCE(to->sk->sk_incoming_cpu))
+	if (BIT(READ_ONCE(to->sk->sk_state)) & (TCPF_CLOSE | TCPF_LISTEN) &&
+	    cpu != READ_ONCE(to->sk->sk_incoming_cpu))
 		sock_setsockopt(to, SOL_SOCKET, SO_INCOMING_CPU, KERNEL_SOCKPTR(&cpu),
 				sizeof(cpu));
 }
@@ -266,8 +267,10 @@ static void exs_tcp_graft(struct sock *sk, struct socket *sock)
 void exs_tcp_place_listener(struct exs_sock *xs)
 {
 	mutex_lock(&xs->op_lock);
-	if (exs_sock_state(xs) == EXS_LISTENING && xs->tcp)
+	if (exs_sock_state(xs) == EXS_LISTENING && xs->tcp) {
 		exs_tcp_place(xs, xs->tcp->sk);
+		exs_incoming_cpu_give(&xs->sk, xs->tcp);
+	}
 	mutex_unlock(&xs->op_lock);
 }
 

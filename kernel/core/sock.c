@@ -124,6 +124,8 @@ struct sock *exs_sock_alloc(struct net *net, int family, struct socket *sock, in
 	if (!sk)
 		return NULL;
 	sock_init_data(sock, sk);
+	/* As inet_create() does. */
+	sk->sk_txrehash = READ_ONCE(net->core.sysctl_txrehash);
 	exs_sock_setup(sk, type);
 	return sk;
 }
@@ -153,6 +155,16 @@ static const u8 exs_tcp_states[] = {
 	[EXS_CLOSED]	  = TCP_CLOSE,
 };
 
+/* If a program has set it: a BPF program may have set that of @to. */
+static void exs_txrehash_give(const struct sock *sk, struct sock *to)
+{
+	u8 rehash = READ_ONCE(sk->sk_txrehash);
+
+	if (rehash <= SOCK_TXREHASH_ENABLED &&
+	    rehash != READ_ONCE(sock_net(sk)->core.sysctl_txrehash))
+		WRITE_ONCE(to->sk_txrehash, rehash);
+}
+
 void exs_sock_hints_give(const struct sock *sk, struct sock *to)
 {
 #ifdef CONFIG_NET_RX_BUSY_POLL
@@ -160,7 +172,7 @@ void exs_sock_hints_give(const struct sock *sk, struct sock *to)
 	WRITE_ONCE(to->sk_prefer_busy_poll, READ_ONCE(sk->sk_prefer_busy_poll));
 	WRITE_ONCE(to->sk_busy_poll_budget, READ_ONCE(sk->sk_busy_poll_budget));
 #endif
-	WRITE_ONCE(to->sk_txrehash, READ_ONCE(sk->sk_txrehash));
+	exs_txrehash_give(sk, to);
 	to->sk_clockid = sk->sk_clockid;
 	to->sk_txtime_deadline_mode = sk->sk_txtime_deadline_mode;
 	to->sk_txtime_report_errors = sk->sk_txtime_report_errors;

@@ -246,12 +246,19 @@ void exs_sock_drop(struct sock *child);
 /* Cancel the part of @call that the socket has taken, if it has not ended. Sleeps. */
 void exs_sock_cancel(struct sock *sk, const struct exs_call *call);
 
+/* Since Linux 6.14. */
+#ifdef SO_RCVPRIORITY
+#define EXS_RCVPRIORITY_FLAG	BIT(SOCK_RCVPRIORITY)
+#else
+#define EXS_RCVPRIORITY_FLAG	0
+#endif
+
 /* Bits of sk_flags that only options set, and that nothing else depends on. */
 #define EXS_OPTION_FLAGS	(BIT(SOCK_LINGER) | BIT(SOCK_BROADCAST) | BIT(SOCK_LOCALROUTE) | \
 				 BIT(SOCK_URGINLINE) | BIT(SOCK_ZEROCOPY) | BIT(SOCK_RXQ_OVFL) | \
 				 BIT(SOCK_SELECT_ERR_QUEUE) | BIT(SOCK_FILTER_LOCKED) |	\
 				 BIT(SOCK_TXTIME) | BIT(SOCK_RCVMARK) | BIT(SOCK_DBG) |	\
-				 BIT(SOCK_WIFI_STATUS) | BIT(SOCK_NOFCS))
+				 BIT(SOCK_WIFI_STATUS) | BIT(SOCK_NOFCS) | EXS_RCVPRIORITY_FLAG)
 
 /* Other options that are about packets. lock_sock(@to) held, or nobody else has it. */
 void exs_sock_hints_give(const struct sock *sk, struct sock *to);

@@ -123,7 +123,8 @@ static int exs_set_sol_socket(struct socket *sock, int name, sockptr_t val, unsi
 	int err;
 
 	err = sock_setsockopt(sock, SOL_SOCKET, name, val, len);
-	if (!err && xs && (name == SO_BINDTODEVICE || name == SO_BINDTOIFINDEX))
+	if (!err && xs && (name == SO_BINDTODEVICE || name == SO_BINDTOIFINDEX ||
+			   name == SO_INCOMING_CPU))
 		exs_tcp_place_listener(xs);
 	return err;
 }

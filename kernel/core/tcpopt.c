@@ -205,7 +205,7 @@ static int exs_tcp_default(const struct sock *sk, unsigned int i)
 	}
 }
 
-/* Whether it asks for that; since Linux 6.4. */
+/* Whether it asks for that; since Linux 6.10. */
 static bool exs_tcp_is_mptcp(int name)
 {
 #ifdef TCP_IS_MPTCP

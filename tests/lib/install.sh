@@ -16,6 +16,9 @@ done
 chmod +x "$dir"/bin/*
 export PATH=$dir/bin:$PATH
 
+# The make that started this may export its own.
+unset PREFIX DESTDIR DOCDIR KDIR
+
 # make TARGET VARIABLE=...; the last KDIR counts.
 make_quietly()
 {

@@ -173,6 +173,7 @@ const char *why_no_preload(const char *path)
 const char *find_program(const char *name, char *path, size_t room)
 {
 	const char *dirs = getenv("PATH") ?: "/bin:/usr/bin";
+	struct stat st;
 	size_t len;
 
 	if (strchr(name, '/'))
@@ -180,7 +181,7 @@ const char *find_program(const char *name, char *path, size_t room)
 	for (; *dirs; dirs += len + !!dirs[len]) {
 		len = strcspn(dirs, ":");
 		snprintf(path, room, "%.*s%s%s", (int)len, dirs, len ? "/" : "./", name);
-		if (!access(path, X_OK))
+		if (!faccessat(AT_FDCWD, path, X_OK, AT_EACCESS) && !stat(path, &st) && S_ISREG(st.st_mode))
 			return path;
 	}
 	return name;

@@ -338,7 +338,7 @@ static void joined_messages(void)
 	struct pair p;
 
 	pair_open(&p);
-	send_joined(&p, 64, ROUNDS);
+	send_joined(&p, 64, 2 * ROUNDS);
 	joined_at_least(ROUNDS * JOINED / 2);
 	send_joined(&p, 1500, ROUNDS);
 	joined_at_least(2 * ROUNDS * JOINED / 2);

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: MIT
 /*
  * With -v, programs into which nothing will be preloaded are reported. The C library's functions
- * call its own execve(), not this one, so each of them has a wrapper.
+ * call its own execve(), not this one, so each of them has a wrapper. It calls the next function
+ * of its name, which may be another library's.
  */
 #include <errno.h>
 #include <limits.h>
+#include <pthread.h>
 #include <spawn.h>
 #include <stdarg.h>
 #include <unistd.h>
@@ -12,24 +14,31 @@
 #include "../run.h"
 #include "preload.h"
 
+/* No thread is cancelled here: not all of these functions allow that. */
+static void __attribute__((noinline)) look_at(const char *name, bool search)
+{
+	int saved = errno, state;
+	char path[PATH_MAX];
+
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
+	if (search)
+		name = find_program(name, path, sizeof(path));
+	settings_tell_program(name, why_no_preload(name));
+	pthread_setcancelstate(state, NULL);
+	errno = saved;
+}
+
 static void tell(const char *path)
 {
-	int saved = errno;
-
 	if (settings_tells())
-		settings_tell_program(path, why_no_preload(path));
-	errno = saved;
+		look_at(path, false);
 }
 
 /* Of a name that is looked up in PATH. */
 static void tell_found(const char *name)
 {
-	int saved = errno;
-	char path[PATH_MAX];
-
 	if (settings_tells())
-		tell(find_program(name, path, sizeof(path)));
-	errno = saved;
+		look_at(name, true);
 }
 
 WRAPPER int execve(const char *path, char *const argv[], char *const envp[])
@@ -40,7 +49,8 @@ WRAPPER int execve(const char *path, char *const argv[], char *const envp[])
 
 WRAPPER int execv(const char *path, char *const argv[])
 {
-	return execve(path, argv, environ);
+	tell(path);
+	return next_execv(path, argv);
 }
 
 WRAPPER int execvpe(const char *name, char *const argv[], char *const envp[])
@@ -51,7 +61,8 @@ WRAPPER int execvpe(const char *name, char *const argv[], char *const envp[])
 
 WRAPPER int execvp(const char *name, char *const argv[])
 {
-	return execvpe(name, argv, environ);
+	tell_found(name);
+	return next_execvp(name, argv);
 }
 
 /* How many arguments execl() and the like have, with the NULL at the end. */
@@ -82,7 +93,8 @@ WRAPPER int execl(const char *path, const char *arg, ...)
 
 	collect(argv, arg, &args);
 	va_end(args);
-	return execv(path, argv);
+	tell(path);
+	return next_execv(path, argv);
 }
 
 WRAPPER int execle(const char *path, const char *arg, ...)
@@ -96,7 +108,8 @@ WRAPPER int execle(const char *path, const char *arg, ...)
 	collect(argv, arg, &args);
 	envp = va_arg(args, char *const *);
 	va_end(args);
-	return execve(path, argv, envp);
+	tell(path);
+	return next_execve(path, argv, envp);
 }
 
 WRAPPER int execlp(const char *name, const char *arg, ...)
@@ -108,7 +121,8 @@ WRAPPER int execlp(const char *name, const char *arg, ...)
 
 	collect(argv, arg, &args);
 	va_end(args);
-	return execvp(name, argv);
+	tell_found(name);
+	return next_execvp(name, argv);
 }
 
 WRAPPER int posix_spawn(pid_t *pid, const char *path, const posix_spawn_file_actions_t *actions,

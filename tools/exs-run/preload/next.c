@@ -51,11 +51,13 @@ int next_accept4(int fd, struct sockaddr *addr, socklen_t *len, int flags)
 }
 
 /* Found when the library is loaded: the child of a fork() may not, nor may a signal handler. */
-static void *kept_execve, *kept_execvpe, *kept_spawn, *kept_spawnp;
+static void *kept_execve, *kept_execv, *kept_execvp, *kept_execvpe, *kept_spawn, *kept_spawnp;
 
 static void __attribute__((constructor)) find_exec(void)
 {
 	find(&kept_execve, "execve");
+	find(&kept_execv, "execv");
+	find(&kept_execvp, "execvp");
 	find(&kept_execvpe, "execvpe");
 	find(&kept_spawn, "posix_spawn");
 	find(&kept_spawnp, "posix_spawnp");
@@ -66,6 +68,20 @@ int next_execve(const char *path, char *const argv[], char *const envp[])
 	int (*fn)(const char *p, char *const a[], char *const e[]) = find(&kept_execve, "execve");
 
 	return fn(path, argv, envp);
+}
+
+int next_execv(const char *path, char *const argv[])
+{
+	int (*fn)(const char *p, char *const a[]) = find(&kept_execv, "execv");
+
+	return fn(path, argv);
+}
+
+int next_execvp(const char *name, char *const argv[])
+{
+	int (*fn)(const char *p, char *const a[]) = find(&kept_execvp, "execvp");
+
+	return fn(name, argv);
 }
 
 int next_execvpe(const char *name, char *const argv[], char *const envp[])

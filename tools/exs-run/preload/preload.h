@@ -20,6 +20,8 @@ int next_connect(int fd, const struct sockaddr *addr, socklen_t len);
 int next_accept(int fd, struct sockaddr *addr, socklen_t *len);
 int next_accept4(int fd, struct sockaddr *addr, socklen_t *len, int flags);
 int next_execve(const char *path, char *const argv[], char *const envp[]);
+int next_execv(const char *path, char *const argv[]);
+int next_execvp(const char *name, char *const argv[]);
 int next_execvpe(const char *name, char *const argv[], char *const envp[]);
 int next_posix_spawn(pid_t *pid, const char *path, const posix_spawn_file_actions_t *actions,
 		     const posix_spawnattr_t *attr, char *const argv[], char *const envp[]);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 #include <errno.h>
+#include <limits.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -78,9 +79,16 @@ static bool is_error_output(void)
 
 void settings_tell_program(const char *path, const char *why)
 {
-	if (why && tells && is_error_output())
-		dprintf(STDERR_FILENO, "exs-run: %s[%d]: %s: nothing is preloaded: %s\n",
-			program_invocation_short_name, getpid(), path, why);
+	char line[PATH_MAX + 256];
+	int n;
+
+	if (!why || !tells || !is_error_output())
+		return;
+	/* dprintf(3) takes locks, and another thread may have had them when this process was made. */
+	n = snprintf(line, sizeof(line), "exs-run: %s[%d]: %s: nothing is preloaded: %s\n",
+		     program_invocation_short_name, getpid(), path, why);
+	if (write(STDERR_FILENO, line, n < (int)sizeof(line) ? n : (int)sizeof(line)) < 0)
+		return;
 }
 
 void settings_tell(int fd, bool exs, const char *what, const char *why)
