@@ -59,7 +59,7 @@ static bool greet(struct receiver *r)
 		return refuse_sender(r, "the receiver has no memory for buffers of this size: use a smaller --size");
 	r->verify = r->o->verify && (le32toh(h.flags) & WIRE_VERIFY);
 	if (!buffers_init(&r->buffers, r->o->buffers, size))
-		return refuse_sender(r, "the receiver cannot register its buffers: see what it says, or use a smaller --size");
+		return refuse_sender(r, "the receiver cannot register its buffers: see its messages");
 	return send_reply(r, NULL);
 }
 

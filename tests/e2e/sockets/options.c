@@ -548,8 +548,8 @@ static void busy_poll_placed(void)
 }
 
 /*
- * Polling is part of the time that a call may take, and a signal ends it. This tests the end that connects: the worker of
- * the accepted one may still have to wake threads that wait for the greeting.
+ * Polling is part of the time that a call may take, and a signal ends it. This tests the end that connects: the worker
+ * of the accepted one may still have to wake threads that wait for the greeting.
  */
 static void busy_poll_bounded(void)
 {
