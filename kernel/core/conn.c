@@ -222,6 +222,7 @@ int exs_conn_established(struct exs_conn *conn, const struct exs_hello *peer)
 	};
 	int err = -EPROTO;
 
+	BUILD_BUG_ON(EXS_RING_MESSAGE_MAX > EXS_IMM_EACH_MAX);
 	exs_conn_hello(conn, &config.ours);
 	spin_lock(&conn->lock);
 	if (conn->state == EXS_CONN_CONNECTING && peer->socktype == conn->socktype) {

@@ -258,7 +258,8 @@ struct exs_engine_stats {
  * @peer: the peer's hello, checked by exs_wire_get_hello()
  * @eager_max: largest message sent eagerly, at most EXS_WIRE_DATA_MAX; see also
  *	exs_engine_tune()
- * @ring_max: seqpacket: the largest message that goes into a ring; 0: none does
+ * @ring_max: seqpacket: the largest message that goes into a ring, at most EXS_IMM_EACH_MAX;
+ *	0: none does
  * @ring_overhead: bytes of ring that a message costs beyond its length; bounds their number
  * @confirm: both sides confirm that FIN has arrived, because their transport does not; see
  *	exs_engine_confirmed()

@@ -105,8 +105,7 @@ u32 exs_message_many(const struct exs_engine *e, const struct exs_snd *snd)
 {
 	u32 n = 1, most;
 
-	if (!exs_message_next_waits(e, snd) || snd->len > EXS_IMM_EACH_MAX ||
-	    !exs_message_ring_room(e, snd))
+	if (!exs_message_next_waits(e, snd) || !exs_message_ring_room(e, snd))
 		return 1;
 	most = ring_room_for(e, snd->len);
 	while (n < most && exs_message_next_waits(e, snd)) {

@@ -554,6 +554,8 @@ static void test_many(void)
 	EXPECT(writes_many(3, 50, 160) && a.credits.have == credits - 1 && b.rp == rp + 3);
 	EXPECT(keeps(50, 160, 50) && keeps(50, 210, 50) && keeps(50, 260, 80) && !b.nkept);
 	EXPECT(a.stats.joined_sends == 2 && b.stats.received_bytes == 300);
+	/* The one that made the ring, and these. */
+	EXPECT(b.policy.eager_row == 1 + 3);
 	/* One alone is eager. */
 	EXPECT(passes(&a, &b, EXS_MSG_EAGER) && tx.msg.a == rp + 3);
 	/* As they are read, their space comes back. */

@@ -312,6 +312,43 @@ static void arrival_in_ring(void)
 	with_attributes_restored(no_place_in_ring);
 }
 
+/* Several messages come at once, and none has a place: they wait together, and for all places at once. */
+static void no_places_in_ring(void *arg)
+{
+	enum { N = 16, LEN = 2000 };
+	exs_qhandle_t q = queue_new(N);
+	char *buf = pages(N * LEN), in[LEN];
+	exs_op_t sends[N];
+	struct pair p;
+	int i;
+
+	(void)arg;
+	pair_open(&p);
+	data_fill(1, 0, buf, N * LEN);
+	for (i = 0; i < N; i++)
+		sends[i] = an_op(EXS_EVT_SEND, p.s, buf + i * LEN, LEN, i);
+	send_all(p.s, 1, 0, LEN);
+	recv_all(p.c, 1, 0, LEN);
+	wait_delta("live_rings", 1);
+	fail_once_in("exs_verbs_recv_done");
+	set("times", "2");
+	must_be(exs_submit(q, sends, N), N);
+	for (i = 0; i < N; i++) {
+		must_be(recv(p.c, in, LEN, 0), LEN);
+		data_check(1, i * LEN, in, LEN);
+		event_is(q, EXS_EVT_SEND, i, 0, LEN);
+	}
+	check(delta("joined_sends"), "none was joined");
+	must_be(delta("memory_waits"), 1);
+	talk(p.c, p.s);
+	no_event(q);
+}
+
+static void arrival_of_many(void)
+{
+	with_attributes_restored(no_places_in_ring);
+}
+
 /* Messages go without, and what was charged for it is there for another connection's. */
 static void no_ring_of_messages(void *arg)
 {
@@ -373,6 +410,7 @@ static const struct e2e_case cases[] = {
 	{ "arrival", arrival, .on = ON_BOTH, .needs = NEEDS_FAULTS },
 	{ "arrival_of_ring", arrival_of_ring, .on = ON_BOTH, .needs = NEEDS_FAULTS },
 	{ "arrival_in_ring", arrival_in_ring, .on = ON_SEQ, .needs = NEEDS_FAULTS },
+	{ "arrival_of_many", arrival_of_many, .on = ON_SEQ, .needs = NEEDS_FAULTS },
 	{ "ring_of_messages", ring_of_messages, .on = ON_SEQ, .needs = NEEDS_FAULTS },
 	{ "ring", ring, .on = ON_STREAM, .needs = NEEDS_FAULTS },
 	{ "request", requests, .on = ON_BOTH, .needs = NEEDS_FAULTS | NEEDS_RXE },

@@ -165,6 +165,33 @@ void event_is_soon(exs_qhandle_t q, int type, exs_ahandle_t handle, int err, lon
 	event_check(&ev, type, handle, err, length);
 }
 
+exs_op_t an_op(int type, int fd, void *buf, size_t len, exs_ahandle_t handle)
+{
+	return (exs_op_t){
+		.exs_op_type = type, .exs_op_fd = fd, .exs_op_buf = buf, .exs_op_len = len,
+		.exs_op_region = NO_REGION, .exs_op_handle = handle,
+	};
+}
+
+void event_is_soon_after_delivery(void (*start)(int fd, exs_qhandle_t q), int type, exs_ahandle_t handle)
+{
+	static char byte;
+	exs_qhandle_t q = queue_new(2);
+	struct pair p, other;
+	size_t n;
+
+	pair_open(&p);
+	pair_open(&other);
+	start_recv(other.s, &byte, 1, 0, q, 1, NO_REGION);
+	n = send_until_full(p.c, 1);
+	start(p.c, q);
+	recv_all(p.s, 1, 0, n);
+	must_be(recv(p.s, &byte, 1, 0), 0);
+	event_is_soon(q, type, handle, 0, 0);
+	must_be(send(other.c, "x", 1, 0), 1);
+	event_is_soon(q, EXS_EVT_RECV, 1, 0, 1);
+}
+
 void no_event_after_others(exs_qhandle_t q)
 {
 	struct pair other;

@@ -25,6 +25,8 @@ exs_event_t event_next(exs_qhandle_t q);
 void event_is(exs_qhandle_t q, int type, exs_ahandle_t handle, int err, long length);
 /* The same, where nothing is left for it to wait for: it is there before the machine has had nothing to do for long. */
 void event_is_soon(exs_qhandle_t q, int type, exs_ahandle_t handle, int err, long length);
+/* That of @start, of a socket whose sends are not delivered at first: once they are, it waits for nothing else. */
+void event_is_soon_after_delivery(void (*start)(int fd, exs_qhandle_t q), int type, exs_ahandle_t handle);
 /* Checks an event that was taken. */
 void event_check(const exs_event_t *ev, int type, exs_ahandle_t handle, int err, long length);
 /* The queue stays empty. Watches for a while, so that an event that comes a little too early cannot slip past. */
@@ -38,6 +40,8 @@ exs_mhandle_t region_new(void *buf, size_t len, int flags);
 
 /* Operations that must be accepted. */
 void start_send(int fd, const void *buf, size_t len, exs_qhandle_t q, exs_ahandle_t h, exs_mhandle_t m);
+/* For exs_submit(); without a region. */
+exs_op_t an_op(int type, int fd, void *buf, size_t len, exs_ahandle_t handle);
 void start_recv(int fd, void *buf, size_t len, int flags, exs_qhandle_t q, exs_ahandle_t h, exs_mhandle_t m);
 
 /* What the library does not show: the ring, as a hostile or curious program maps it. */

@@ -259,20 +259,7 @@ static void wrong(void)
 /* Once all is delivered the event waits neither for a timer nor for the next one. */
 static void soon(void)
 {
-	exs_qhandle_t q = queue_new(2);
-	struct pair p, other;
-	size_t n;
-
-	pair_open(&p);
-	pair_open(&other);
-	start_recv(other.s, &byte, 1, 0, q, 1, NO_REGION);
-	n = send_until_full(p.c, 1);
-	start_shutdown(p.c, q);
-	recv_all(p.s, 1, 0, n);
-	must_be(recv(p.s, &byte, 1, 0), 0);
-	event_is_soon(q, EXS_EVT_SHUTDOWN, HANDLE, 0, 0);
-	must_be(send(other.c, "x", 1, 0), 1);
-	event_is_soon(q, EXS_EVT_RECV, 1, 0, 1);
+	event_is_soon_after_delivery(start_shutdown, EXS_EVT_SHUTDOWN, HANDLE);
 }
 
 static const struct e2e_case cases[] = {

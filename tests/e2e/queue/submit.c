@@ -6,17 +6,10 @@
 #include <pthread.h>
 #include <sched.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 static char bytes[4096];
-
-static exs_op_t an_op(int type, int fd, void *buf, size_t len, exs_ahandle_t handle)
-{
-	return (exs_op_t){
-		.exs_op_type = type, .exs_op_fd = fd, .exs_op_buf = buf, .exs_op_len = len,
-		.exs_op_region = NO_REGION, .exs_op_handle = handle,
-	};
-}
 
 static exs_op_t a_receive(int fd, exs_ahandle_t handle)
 {
@@ -353,6 +346,62 @@ static void joined_messages(void)
 	joined_at_least(4 * ROUNDS * JOINED / 2);
 }
 
+enum { STRIDE = 20480 };
+
+/*
+ * The same for one length: to plain receives, or to others that were there before, and have @more bytes of room than the
+ * messages, or less.
+ */
+static void join_at_length(const struct pair *p, const exs_qhandle_t *q, size_t len, bool ahead, int more)
+{
+	char *out = pages(JOINED * STRIDE), *in = pages(JOINED * STRIDE);
+	size_t room = len + more, n = more < 0 ? room : len;
+	exs_op_t sends[JOINED];
+	int i;
+
+	for (i = 0; i < JOINED; i++) {
+		sends[i] = an_op(EXS_EVT_SEND, p->c, out + i * STRIDE + i, len, i);
+		data_fill(i, 0, sends[i].exs_op_buf, len);
+		if (ahead)
+			start_recv(p->s, in + i * STRIDE, room, 0, q[1], i, NO_REGION);
+	}
+	must_be(exs_submit(q[0], sends, JOINED), JOINED);
+	for (i = 0; i < JOINED; i++) {
+		if (ahead)
+			event_is(q[1], EXS_EVT_RECV, i, 0, n);
+		else
+			must_be(recv(p->s, in + i * STRIDE, room, 0), n);
+		data_check(i, 0, in + i * STRIDE, n);
+		must_be(in[i * STRIDE + n], 0);
+		event_is(q[0], EXS_EVT_SEND, i, 0, len);
+	}
+	must(munmap(out, JOINED * STRIDE));
+	must(munmap(in, JOINED * STRIDE));
+}
+
+/* Around each length at which messages begin to go another way. */
+static void joined_of_all_lengths(void)
+{
+	static const size_t lengths[] = { 1, 2, 63, 175, 176, 177, 1007, 1008, 1009, 2048, 4095, 4096, 8193, 16384, 16385 };
+	exs_qhandle_t q[] = { queue_new(JOINED), queue_new(JOINED) };
+	struct pair p;
+	size_t i;
+	int round;
+
+	pair_open(&p);
+	for (round = 0; round < 2; round++) {
+		for (i = 0; i < ARRAY_SIZE(lengths); i++) {
+			join_at_length(&p, q, lengths[i], false, 1);
+			join_at_length(&p, q, lengths[i], true, 1);
+			join_at_length(&p, q, lengths[i], true, 0);
+			join_at_length(&p, q, lengths[i], true, -1);
+		}
+	}
+	no_event(q[0]);
+	no_event(q[1]);
+	check(delta("joined_sends") > 1000, "only %ld messages were joined", delta("joined_sends"));
+}
+
 /* Operations in a row on one socket start together: also if there is no last one, or one that is different. */
 static void together(void)
 {
@@ -516,6 +565,7 @@ static const struct e2e_case cases[] = {
 	{ "in_order", in_order, .on = ON_BOTH },
 	{ "joined", joined, .on = ON_STREAM },
 	{ "joined_messages", joined_messages, .on = ON_SEQ },
+	{ "joined_of_all_lengths", joined_of_all_lengths, .on = ON_SEQ },
 	{ "together", together, .on = ON_BOTH | ON_TCP },
 	{ "accept_and_threads", accept_and_threads, .on = ON_STREAM },
 	{ "partly", partly, .on = ON_STREAM },

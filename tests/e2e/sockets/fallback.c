@@ -1023,6 +1023,69 @@ static void kept(const struct setting *set, size_t n, int l)
 	close(c);
 }
 
+static void needs_family_options(void)
+{
+	int fd = falling(), zero = 0;
+
+	if (setsockopt(fd, SOL_SOCKET, SO_ZEROCOPY, &zero, sizeof(zero))) {
+		must_be(errno, EOPNOTSUPP);
+		skip("this kernel sets options of SOL_SOCKET without the socket's family");
+	}
+	close(fd);
+}
+
+/* What was never set is as on a socket that was always TCP's. */
+static void defaults(void)
+{
+	int l = tcp_listener(), c = falling(), tcp = plain_socket();
+
+	must(connect_to(c, l));
+	must(connect_to(tcp, l));
+	must_be(why(c), EXS_FELL_BACK_REFUSED);
+	must_be(get_int(c, SOL_SOCKET, SO_TXREHASH), get_int(tcp, SOL_SOCKET, SO_TXREHASH));
+	must_be(get_int(c, SOL_SOCKET, SO_PREFER_BUSY_POLL), get_int(tcp, SOL_SOCKET, SO_PREFER_BUSY_POLL));
+}
+
+enum { CPU_LISTENERS = 8, CPU_CLIENTS = 16 };
+
+/*
+ * Listeners share a port, and the first wants this processor's connections: after it listens. Return: how many of TCP
+ * come to it.
+ */
+static int chosen_by_cpu(int (*make)(void))
+{
+	union address at = address_of(SERVER, 0);
+	int l[CPU_LISTENERS], i, n;
+
+	run_on(0);
+	for (i = 0; i < CPU_LISTENERS; i++) {
+		l[i] = make();
+		set_int(l[i], SOL_SOCKET, SO_REUSEPORT, 1);
+		must(bind(l[i], &at.sa, address_len(&at)));
+		at = name_of(l[i]);
+		must(listen(l[i], CPU_CLIENTS));
+	}
+	set_int(l[0], SOL_SOCKET, SO_INCOMING_CPU, 0);
+	for (i = 0; i < CPU_CLIENTS; i++)
+		must(connect(plain_socket(), &at.sa, address_len(&at)));
+	set_nonblock(l[0], true);
+	for (n = 0; accept(l[0], NULL, NULL) >= 0; n++)
+		;
+	must_be(errno, EAGAIN);
+	for (i = 0; i < CPU_LISTENERS; i++)
+		close(l[i]);
+	return n;
+}
+
+static void cpu_after_listen(void)
+{
+	needs_family_options();
+	if (chosen_by_cpu(plain_socket) < CPU_CLIENTS)
+		skip("this kernel does not choose listeners by their processor");
+	must_be(chosen_by_cpu(falling), CPU_CLIENTS);
+	must_be(delta("accepts_tcp"), CPU_CLIENTS);
+}
+
 /* What was set before holds after. */
 static void settings(void)
 {
@@ -1164,14 +1227,15 @@ static void heard(void)
 static void answered(void)
 {
 	union address other = address_from(AF_INET, "10.77.0.5", 0);
-	int l = falling_listener(), i, c;
+	int l = falling_listener(), theirs = sharing_stranger(), i, c;
 
 	peer_open();
 	write_sysctl("fallback_timeout", 4000);
 	write_sysctl("fallback_memory", 3600 * 1000);
 	shell("ip addr add 10.77.0.5/24 dev rxe0dev");
-	/* The device has it a little later. */
-	shell("until grep -qs ffff:0a4d:0005 /sys/class/infiniband/*/ports/1/gids/*; do sleep 0.01; done");
+	/* The device learns of the address a little later. */
+	wait_until(!bind(theirs, &other.sa, address_len(&other)));
+	close(theirs);
 	for (i = 0; i < 4; i++) {
 		double began = seconds();
 
@@ -1282,17 +1346,6 @@ static void *keep_alive(void *arg)
 	s->tid = gettid();
 	set_int(s->fd, SOL_SOCKET, SO_KEEPALIVE, 1);
 	return NULL;
-}
-
-static void needs_family_options(void)
-{
-	int fd = falling(), zero = 0;
-
-	if (setsockopt(fd, SOL_SOCKET, SO_ZEROCOPY, &zero, sizeof(zero))) {
-		must_be(errno, EOPNOTSUPP);
-		skip("this kernel sets options of SOL_SOCKET without the socket's family");
-	}
-	close(fd);
 }
 
 /* An option that waits for the lock behind the worker that hands over. */
@@ -1725,6 +1778,8 @@ static const struct e2e_case cases[] = {
 	{ "host_without", host_without, .on = ON_INET, .needs = NEEDS_ONE },
 	{ "in_the_middle", in_the_middle, .on = ON_INET, .needs = NEEDS_ONE },
 	{ "disabled", disabled, .on = ON_FACES },
+	{ "defaults", defaults, .on = ON_STREAM | ON_FACES, .needs = NEEDS_ONE },
+	{ "cpu_after_listen", cpu_after_listen, .on = ON_FACES, .needs = NEEDS_ONE },
 	{ "settings", settings, .on = ON_FACES },
 	{ "at_once", at_once, .on = ON_FACES },
 	{ "said_by_peer", said_by_peer, .on = ON_FACES, .needs = NEEDS_ONE | NEEDS_RXE },

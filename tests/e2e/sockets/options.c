@@ -172,6 +172,26 @@ static void eager_while_announced(struct pair *p)
 	data_check(2, 0, buf, 700);
 }
 
+/* TCP_INQ is of bytes that follow, and there are none behind a message. */
+static void inq_of_messages(void)
+{
+	char bytes[10], control[CMSG_SPACE(sizeof(int))];
+	struct iovec v = { bytes, sizeof(bytes) };
+	struct msghdr m = { .msg_iov = &v, .msg_iovlen = 1, .msg_control = control };
+	struct pair p;
+	int i;
+
+	pair_open(&p);
+	set_int(p.s, IPPROTO_TCP, TCP_INQ, 1);
+	send_all(p.c, 1, 0, 10);
+	send_all(p.c, 1, 0, 10);
+	for (i = 0; i < 2; i++) {
+		m.msg_controllen = sizeof(control);
+		must_be(recvmsg(p.s, &m, 0), 10);
+		must_be(m.msg_controllen, 0);
+	}
+}
+
 static void eager(void)
 {
 	struct pair p;
@@ -1008,6 +1028,7 @@ static const struct e2e_case cases[] = {
 	{ "values", values, .on = ON_BOTH, .needs = NEEDS_ONE },
 	{ "ring_privileged", ring_privileged, .on = ON_STREAM, .needs = NEEDS_ONE },
 	{ "inherited", inherited, .on = ON_BOTH, .needs = NEEDS_ONE },
+	{ "inq_of_messages", inq_of_messages, .on = ON_SEQ, .needs = NEEDS_ONE },
 	{ "eager", eager, .on = ON_SEQ, .needs = NEEDS_ONE },
 	{ "adverts", adverts, .on = ON_BOTH, .needs = NEEDS_ONE },
 	{ "ring_size", ring_size, .on = ON_STREAM, .needs = NEEDS_ONE },

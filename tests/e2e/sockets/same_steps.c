@@ -64,6 +64,29 @@ static void bring(int from, int to, const char *text)
 	wait_until((must(ioctl(to, SIOCINQ, &n)), n == before + (int)strlen(text)));
 }
 
+/* An epoll set that sees what happens at @fd from now on. */
+static int watch(int fd)
+{
+	struct epoll_event ev = { .events = EPOLLIN | EPOLLRDHUP | EPOLLET };
+	int set = must(epoll_create1(EPOLL_CLOEXEC));
+
+	must(epoll_ctl(set, EPOLL_CTL_ADD, fd, &ev));
+	must(epoll_wait(set, &ev, 1, 0));
+	return set;
+}
+
+/*
+ * It has happened, and other epoll sets have seen it: close(2) waits for the wake-up to end. What happened can be read
+ * before that.
+ */
+static void watched(int set)
+{
+	struct epoll_event ev;
+
+	must_be(epoll_wait(set, &ev, 1, -1), 1);
+	close(set);
+}
+
 /* What is left after that (TCP_INQ). */
 static void say_left(int fd, size_t len, int flags, size_t room)
 {
@@ -918,6 +941,14 @@ static void packet_options(const void *arg)
 
 /* -- Readiness */
 
+static void bring_watched(int from, int to, const char *text)
+{
+	int set = watch(to);
+
+	bring(from, to, text);
+	watched(set);
+}
+
 static void say_epoll(const char *what, int set)
 {
 	struct epoll_event ev = {};
@@ -940,25 +971,28 @@ static void epoll_steps(const void *arg)
 	int set = must(epoll_create1(EPOLL_CLOEXEC));
 	unsigned int all = how | EPOLLIN | (how & EPOLLEXCLUSIVE ? 0 : EPOLLRDHUP | EPOLLPRI);
 	struct pair p;
+	int w;
 
 	pair_open(&p);
 	say_ctl("add", set, EPOLL_CTL_ADD, p.c, all);
 	say_ctl("again", set, EPOLL_CTL_ADD, p.c, all);
 	say_epoll("nothing", set);
-	bring(p.s, p.c, "hello");
+	bring_watched(p.s, p.c, "hello");
 	say_epoll("data", set);
 	say_epoll("still", set);
-	bring(p.s, p.c, "more");
+	bring_watched(p.s, p.c, "more");
 	say_epoll("more", set);
 	say_ctl("mod", set, EPOLL_CTL_MOD, p.c, all | EPOLLOUT);
 	say_epoll("both", set);
 	say_ctl("mod", set, EPOLL_CTL_MOD, p.c, all);
 	say_recv("recv", p.c, 0);
 	say_epoll("empty", set);
-	bring(p.s, p.c, "x");
+	bring_watched(p.s, p.c, "x");
 	say_epoll("again", set);
 	say_recv("recv", p.c, 0);
+	w = watch(p.c);
 	must(shutdown(p.s, SHUT_WR));
+	watched(w);
 	wait_io(p.c, POLLRDHUP);
 	say_epoll("end", set);
 	say_epoll("end", set);
