@@ -349,8 +349,8 @@ static void joined_messages(void)
 enum { STRIDE = 20480 };
 
 /*
- * The same for one length: to plain receives, or to others that were there before, and have @more bytes of room than the
- * messages, or less.
+ * The same for one length: to plain receives, or to others that were there before, and have @more bytes of room than
+ * the messages, or less.
  */
 static void join_at_length(const struct pair *p, const exs_qhandle_t *q, size_t len, bool ahead, int more)
 {
@@ -382,7 +382,9 @@ static void join_at_length(const struct pair *p, const exs_qhandle_t *q, size_t 
 /* Around each length at which messages begin to go another way. */
 static void joined_of_all_lengths(void)
 {
-	static const size_t lengths[] = { 1, 2, 63, 175, 176, 177, 1007, 1008, 1009, 2048, 4095, 4096, 8193, 16384, 16385 };
+	static const size_t lengths[] = {
+		1, 2, 63, 175, 176, 177, 1007, 1008, 1009, 2048, 4095, 4096, 8193, 16384, 16385,
+	};
 	exs_qhandle_t q[] = { queue_new(JOINED), queue_new(JOINED) };
 	struct pair p;
 	size_t i;
