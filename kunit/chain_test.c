@@ -145,7 +145,8 @@ static void many(struct kunit *test)
 	begin(b);
 	for (i = 0; i < MANY; i++) {
 		add(b, i % 3 == 0, i);
-		exs_chain_take_place(b->chain);
+		if (i % 3 == 0)
+			exs_chain_take_place(b->chain);
 	}
 	KUNIT_EXPECT_EQ(test, end(b, 0), 0);
 	KUNIT_EXPECT_EQ(test, (u32)b->slot.wrs, (u32)MANY);

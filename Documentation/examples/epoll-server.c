@@ -42,6 +42,7 @@ static struct client *new_client(int fd, bool exs)
 		close(fd);	/* no room */
 		return NULL;
 	}
+	*(exs ? &exs_served : &tcp_served) += 1;
 	clients++;
 	c->fd = fd;
 	c->exs = exs;
@@ -50,7 +51,6 @@ static struct client *new_client(int fd, bool exs)
 
 static void hang_up(struct client *c)
 {
-	*(c->exs ? &exs_served : &tcp_served) += 1;
 	close(c->fd);
 	free(c);
 	clients--;

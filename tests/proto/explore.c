@@ -6,6 +6,7 @@
  */
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/mman.h>
 #include <time.h>
 
 #include "explore.h"
@@ -31,13 +32,26 @@ static struct frame *path;
 static u32 depth, max_depth;
 static u64 transitions;
 
+#define SEEN_FIRST	(1u << 20)
+
+/* Of zeros. It is accessed at random, which small pages make slow. */
+static void seen_alloc(u64 size)
+{
+	seen.size = size;
+	seen.slot = mmap(NULL, size * sizeof(u64), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
+			 -1, 0);
+	if (seen.slot == MAP_FAILED) {
+		fprintf(stderr, "out of memory\n");
+		exit(2);
+	}
+	madvise(seen.slot, size * sizeof(u64), MADV_HUGEPAGE);
+}
+
 static void seen_reset(void)
 {
-	if (!seen.slot) {
-		seen.size = 1u << 20;
-		seen.slot = calloc(seen.size, sizeof(u64));
-	}
-	memset(seen.slot, 0, seen.size * sizeof(u64));
+	if (seen.slot)
+		munmap(seen.slot, seen.size * sizeof(u64));
+	seen_alloc(SEEN_FIRST);
 	seen.count = 0;
 }
 
@@ -54,16 +68,11 @@ static void seen_grow(void)
 {
 	u64 *old = seen.slot, n = seen.size, i;
 
-	seen.size *= 4;
-	seen.slot = calloc(seen.size, sizeof(u64));
-	if (!seen.slot) {
-		fprintf(stderr, "out of memory\n");
-		exit(2);
-	}
+	seen_alloc(4 * n);
 	for (i = 0; i < n; i++)
 		if (old[i])
 			*seen_find(old[i] & ~ON_PATH) = old[i];
-	free(old);
+	munmap(old, n * sizeof(u64));
 }
 
 static u64 state_hash(void)

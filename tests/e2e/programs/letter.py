@@ -221,7 +221,8 @@ class Shell:
 
     def too_little(self):
         """Whether it says that the limit of memory is why it cannot go on."""
-        return self.limited and "ulimit -l" in self.output and os.strerror(errno.ENOMEM) in self.output
+        why = os.strerror(errno.ENOMEM), "RLIMIT_MEMLOCK is"
+        return self.limited and "ulimit -l" in self.output and any(words in self.output for words in why)
 
     def compare(self, command):
         if not self.status or command.background:
