@@ -155,6 +155,8 @@ static void polled(void)
 	struct pair p;
 	int i;
 
+	if (sysconf(_SC_NPROCESSORS_ONLN) == 1)
+		skip("one processor");
 	pair_open(&p);
 	for (i = 0; i < POLLED; i++)
 		start_recv(p.s, &bytes[i], 1, 0, w.q, i, NO_REGION);
