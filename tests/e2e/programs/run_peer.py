@@ -17,12 +17,10 @@
 
 Emulated machines take seconds to import Python's larger modules, so only those who need them do.
 """
-import ctypes
 import errno
 import fcntl
 import os
 import select
-import shutil
 import signal
 import socket
 import struct
@@ -159,6 +157,7 @@ def is_exs(sock):
 
 def signals(number):
     """A descriptor from which its signals are read."""
+    import ctypes
     signal.pthread_sigmask(signal.SIG_BLOCK, [number])
     mask = (1 << (number - 1)).to_bytes(128, "little")
     return ctypes.CDLL(None).signalfd(-1, mask, 0)
@@ -226,6 +225,7 @@ def duplicates(host):
 
 def special(host):
     """With a filter, or for foreign addresses."""
+    import ctypes
     nothing = ctypes.create_string_buffer(bytes([6, 0, 0, 0, 0, 0, 0, 0]))
     prog = struct.pack("HP", 1, ctypes.addressof(nothing))
     for level, name, value in ((socket.SOL_SOCKET, 26, prog), (socket.IPPROTO_IP, 19, 1)):
@@ -255,6 +255,7 @@ def once(host):
 
 def kill_if(number):
     """From now on that system call kills (seccomp(2): load its number, compare, kill or allow)."""
+    import ctypes
     program = b"".join(struct.pack("HBBI", *line) for line in (
         (0x20, 0, 0, 0), (0x15, 0, 1, number), (0x06, 0, 0, 0x80000000), (0x06, 0, 0, 0x7fff0000)))
     code = ctypes.create_string_buffer(program)
@@ -266,6 +267,7 @@ def kill_if(number):
 
 def strict(host):
     """Without process_vm_readv(2), which is in few lists; an address that nobody can read is an error as ever."""
+    import ctypes
     kill_if(310)
     listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
     listener.bind((host, 0))
@@ -287,12 +289,15 @@ def bound(host, peer, port):
 
 
 def strings(words):
+    import ctypes
     words = [word.encode() for word in words]
     return (ctypes.c_char_p * (len(words) + 1))(*words, None)
 
 
 def start_by(how, program, args):
     """In this process or, by posix_spawn, in a child. Returns the error."""
+    import ctypes
+    import shutil
     libc = ctypes.CDLL(None, use_errno=True)
     searches = how in ("execvp", "execlp", "execvpe", "posix_spawnp")
     path = (program if searches else shutil.which(program) or program).encode()

@@ -513,10 +513,10 @@ static void races(void)
 	struct race r = { .q = queue_new(4) };
 	pthread_t thread[2];
 	void *failed[2];
-	int i, round;
+	int i, round, rounds = amount(200);
 
 	must_be(pthread_barrier_init(&r.start, NULL, 2), 0);
-	for (round = 0; round < 200; round++) {
+	for (round = 0; round < rounds; round++) {
 		r.fd = new_socket();
 		for (i = 0; i < 2; i++)
 			must_be(pthread_create(&thread[i], NULL, racer, &r), 0);

@@ -162,15 +162,15 @@ static long now_us(void)
 /* At every moment of the hand-shake: no connection stays behind. */
 static void connect_given_up(void)
 {
-	int fd = listener(64), c, i;
+	int fd = listener(64), c, i, n = amount(250);
 	union address to = name_of(fd);
 	long until;
 
-	for (i = 0; i < 250; i++) {
+	for (i = 0; i < n; i++) {
 		c = socket_on(CLIENT);
 		set_nonblock(c, true);
 		must_fail(connect(c, &to.sa, address_len(&to)), EINPROGRESS);
-		for (until = now_us() + i * 20; now_us() < until; )
+		for (until = now_us() + i * 5000 / n; now_us() < until; )
 			;
 		close(c);
 	}
