@@ -55,10 +55,17 @@
  */
 #include "private.h"
 
-/* Rule 7: from this on, space is returned alone. */
+/*
+ * Rule 7: from this on, space is returned alone. Of eager space less than the longest EAGER is
+ * left then: until that point a program that answers what it has read returns it for nothing.
+ */
 static u32 space_batch(const struct exs_engine *e)
 {
-	return (e->ring_told ? e->ring : e->config.ours.eager_space) / 4 + 1;
+	u32 eager = e->config.ours.eager_space;
+
+	if (e->ring_told)
+		return e->ring / 4 + 1;
+	return max(eager / 4, eager - min(eager, EXS_WIRE_DATA_MAX)) + 1;
 }
 
 /* Space to return to the peer: none after its FIN. */

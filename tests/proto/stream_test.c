@@ -729,6 +729,36 @@ static void test_eagerly(void)
 	EXPECT(exs_engine_readable(&b) == 40 && !next(&b));
 }
 
+/* @from sends @len eager bytes, which @to reads. */
+static void says(struct exs_engine *from, struct exs_engine *to, u32 len)
+{
+	send_on(from, &snd[0], len);
+	EXPECT(passes(from, to, EXS_MSG_EAGER));
+	recv_on(to, &rcv[0], len, 0);
+	EXPECT(copies(to) == len && exs_engine_next_rcv_done(to) == &rcv[0]);
+}
+
+/* A request that is answered needs no SPACE, as long as there is space for the longest. */
+static void test_eagerly_answered(void)
+{
+	const u32 space = 2 * EXS_WIRE_DATA_MAX + 32;
+	int i;
+
+	start_eagerly(space);
+	a.config.eager_max = EXS_WIRE_DATA_MAX;
+	for (i = 0; i < 4; i++) {
+		says(&a, &b, EXS_WIRE_DATA_MAX);
+		EXPECT(!next(&b) && a.space == space - EXS_WIRE_DATA_MAX);
+		says(&b, &a, 1);
+		EXPECT(!next(&a) && a.space == space);
+	}
+	says(&a, &b, 1000);
+	says(&a, &b, space - EXS_WIRE_DATA_MAX - 1000);
+	EXPECT(!next(&b));
+	says(&a, &b, 1);
+	EXPECT(passes(&b, &a, EXS_MSG_SPACE) && tx.msg.c == space - EXS_WIRE_DATA_MAX + 1 && a.space == space);
+}
+
 /* Eager bytes are read in two pieces where their memory wraps. */
 static void test_eagerly_wraps(void)
 {
@@ -871,6 +901,7 @@ int main(void)
 		{ "adverts limited", test_adverts_limited },
 		{ "WRITTEN", test_written },
 		{ "eagerly at first", test_eagerly },
+		{ "eagerly, and answered", test_eagerly_answered },
 		{ "what came eagerly wraps", test_eagerly_wraps },
 		{ "eagerly until there is a ring", test_eagerly_until_there_is_a_ring },
 		{ "not eagerly", test_not_eagerly },
