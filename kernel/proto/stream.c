@@ -56,16 +56,14 @@
 #include "private.h"
 
 /*
- * Rule 7: from this on, space is returned alone. Of eager space less than the longest EAGER is
- * left then: until that point a program that answers what it has read returns it for nothing.
+ * Rule 7: whether space is returned alone. Not while the longest EAGER has room: a program that
+ * answers what it has read returns it for nothing.
  */
-static u32 space_batch(const struct exs_engine *e)
+static bool space_due(const struct exs_engine *e)
 {
-	u32 eager = e->config.ours.eager_space;
-
 	if (e->ring_told)
-		return e->ring / 4 + 1;
-	return max(eager / 4, eager - min(eager, EXS_WIRE_DATA_MAX)) + 1;
+		return e->freed > e->ring / 4;
+	return e->freed > e->config.ours.eager_space / 4 && e->eager_room < EXS_WIRE_DATA_MAX;
 }
 
 /* Space to return to the peer: none after its FIN. */
@@ -360,7 +358,7 @@ static bool stream_advertisable(const struct exs_engine *e,
 
 static bool stream_tx_space(struct exs_engine *e, struct exs_tx *tx)
 {
-	if (e->freed < space_batch(e) || e->fin_rcvd || !exs_rule(SPACE_ALONE))
+	if (!space_due(e) || e->fin_rcvd || !exs_rule(SPACE_ALONE))
 		return false;
 	exs_tx_message(e, tx, EXS_MSG_SPACE);
 	tx->msg.c = take_freed(e);
