@@ -32,8 +32,8 @@
  *  6. Receiver on INDIRECT: B += n, Rp += n, Pr |= 1; all adverts are void, and
  *     cancels end. Bytes are copied in order, oldest receive first: U += n,
  *     B -= n. A receive that is not WAITALL ends when the ring is empty.
- *  7. Space goes back with every advert, and alone in batches: a sender with less than R -
- *     batch in flight or in the ring is not stuck.
+ *  7. Space goes back with every advert and EAGER, and alone in batches: a sender with less
+ *     than R - batch in flight or in the ring is not stuck, and without a ring it requests one.
  *  8. Cancel, REVOKE(phase), ANSWER(phase, Sp): see receive.c for the receiver.
  *     Sender on REVOKE(p): if p = Ps then Ps += 1 and adverts are forgotten, at
  *     once; ANSWER goes before any later data. It is always sent, even if p is
@@ -56,14 +56,16 @@
 #include "private.h"
 
 /*
- * Rule 7: whether space is returned alone. Not while the longest EAGER has room: a program that
- * answers what it has read returns it for nothing.
+ * Rule 7: whether space is returned alone. Not while the longest EAGER has room: an answer, if
+ * it is an EAGER, returns it for nothing.
  */
 static bool space_due(const struct exs_engine *e)
 {
+	u32 eager = e->config.ours.eager_space;
+
 	if (e->ring_told)
 		return e->freed > e->ring / 4;
-	return e->freed > e->config.ours.eager_space / 4 && e->eager_room < EXS_WIRE_DATA_MAX;
+	return e->freed > eager / 4 && e->eager_room < min(EXS_WIRE_DATA_MAX, (eager + 1) / 2);
 }
 
 /* Space to return to the peer: none after its FIN. */

@@ -759,6 +759,24 @@ static void test_eagerly_answered(void)
 	EXPECT(passes(&b, &a, EXS_MSG_SPACE) && tx.msg.c == space - EXS_WIRE_DATA_MAX + 1 && a.space == space);
 }
 
+/* Unread bytes leave less space: a quarter of it is returned as soon as that is free. */
+static void test_eagerly_unread(void)
+{
+	const u32 space = 2 * EXS_WIRE_DATA_MAX + 32;
+
+	start_eagerly(space);
+	a.config.eager_max = EXS_WIRE_DATA_MAX;
+	send_on(&a, &snd[0], EXS_WIRE_DATA_MAX);
+	EXPECT(passes(&a, &b, EXS_MSG_EAGER));
+	send_on(&a, &snd[1], 500);
+	EXPECT(passes(&a, &b, EXS_MSG_EAGER));
+	recv_on(&b, &rcv[0], space / 4, 0);
+	EXPECT(copies(&b) == space / 4 && exs_engine_next_rcv_done(&b) == &rcv[0] && !next(&b));
+	recv_on(&b, &rcv[1], 1, 0);
+	EXPECT(copies(&b) == 1 && exs_engine_next_rcv_done(&b) == &rcv[1]);
+	EXPECT(passes(&b, &a, EXS_MSG_SPACE) && tx.msg.c == space / 4 + 1);
+}
+
 /* Eager bytes are read in two pieces where their memory wraps. */
 static void test_eagerly_wraps(void)
 {
@@ -902,6 +920,7 @@ int main(void)
 		{ "WRITTEN", test_written },
 		{ "eagerly at first", test_eagerly },
 		{ "eagerly, and answered", test_eagerly_answered },
+		{ "eagerly, with bytes unread", test_eagerly_unread },
 		{ "what came eagerly wraps", test_eagerly_wraps },
 		{ "eagerly until there is a ring", test_eagerly_until_there_is_a_ring },
 		{ "not eagerly", test_not_eagerly },
