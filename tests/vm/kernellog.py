@@ -6,6 +6,7 @@ TROUBLE = re.compile(r"""
     \bBUG:? | \bWARNING: | \bOops\b | \bKASAN\b | \bUBSAN\b | \bODEBUG\b | kernel\ panic
     | possible\ (circular|recursive|irq|unsafe) | inconsistent\ lock\ state | suspicious\ RCU | bad\ unlock\ balance
     | held\ lock\ freed | lock\ held\ when\ returning | [Nn]ested\ lock
+    | non-static\ key | turning\ off\ the\ locking | Disabling\ lock\ debugging | lockdep\ is\ turned\ off
     | INFO:\ task\ .*\ blocked | rcu.*\ detected\ .*stall | hung\ task
     | refcount_t | \bleaked\b | kmemleak:.*[1-9]\d*\ new | unreferenced\ object
     | general\ protection | unable\ to\ handle | sleeping\ function | scheduling\ while\ atomic
