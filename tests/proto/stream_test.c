@@ -757,6 +757,24 @@ static void test_eagerly_answered(void)
 	EXPECT(!next(&b));
 	says(&a, &b, 1);
 	EXPECT(passes(&b, &a, EXS_MSG_SPACE) && tx.msg.c == space - EXS_WIRE_DATA_MAX + 1 && a.space == space);
+	/* Of little space half is enough. */
+	start_eagerly(100);
+	says(&a, &b, 50);
+	EXPECT(!next(&b));
+	says(&a, &b, 1);
+	EXPECT(passes(&b, &a, EXS_MSG_SPACE) && tx.msg.c == 51);
+}
+
+/* After FIN nobody needs space. */
+static void test_eagerly_until_fin(void)
+{
+	start_eagerly(100);
+	send_on(&a, &snd[0], 90);
+	EXPECT(passes(&a, &b, EXS_MSG_EAGER));
+	exs_engine_shutdown(&a);
+	EXPECT(passes(&a, &b, EXS_MSG_FIN));
+	recv_on(&b, &rcv[0], 90, 0);
+	EXPECT(copies(&b) == 90 && exs_engine_next_rcv_done(&b) == &rcv[0] && !next(&b));
 }
 
 /* Unread bytes leave less space: a quarter of it is returned as soon as that is free. */
@@ -921,6 +939,7 @@ int main(void)
 		{ "eagerly at first", test_eagerly },
 		{ "eagerly, and answered", test_eagerly_answered },
 		{ "eagerly, with bytes unread", test_eagerly_unread },
+		{ "eagerly, and FIN", test_eagerly_until_fin },
 		{ "what came eagerly wraps", test_eagerly_wraps },
 		{ "eagerly until there is a ring", test_eagerly_until_there_is_a_ring },
 		{ "not eagerly", test_not_eagerly },
