@@ -70,10 +70,11 @@ deps-build deps-vm deps-debug deps-lint deps-library deps-bench deps-series: dep
 	@scripts/deps $*
 
 ##@ Checking
-.PHONY: check check-proto check-lib check-mutants check-kunit check-e2e check-debug lint series-check
+.PHONY: check check-proto check-lib check-mutants check-kunit check-kunit-mutants check-e2e check-debug lint series-check
 check: ## all of these, with a summary
 	$(if $(QUICK),$(error make check runs everything: unset QUICK))
-	@tests/check lint check-proto check-lib check-mutants check-kunit check-e2e check-debug
+	@tests/check lint check-proto check-lib check-mutants check-kunit check-kunit-mutants check-e2e \
+		check-debug
 
 lint: deps-build deps-vm deps-lint ## W=1, sparse (6.1 and 6.12, or KERNELS=7.3), checkpatch, manual pages, SPDX
 	@set -e; for k in $(KERNELS); do tests/vm/stock $$k; done; tests/lint $(KERNELS)
@@ -89,6 +90,9 @@ check-mutants: deps-build ## mutants of protocol and library, which the tests mu
 
 check-kunit: debug-modules deps-vm ## KUnit in the debug kernel
 	@tests/run-kunit
+
+check-kunit-mutants: debug-modules deps-vm ## mutants of the module, which KUnit must detect
+	@tests/mutants/run --kunit
 
 check-e2e: tests stock-modules programs ## end to end on 6.1 and 6.12, or KERNELS=7.3; TESTS=PATTERN, QUICK=1 select
 	@tests/run $(addprefix --kernel ,$(KERNELS)) $(if $(QUICK),--quick) $(TESTS)

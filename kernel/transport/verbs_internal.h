@@ -297,7 +297,7 @@ int exs_verbs_create(struct net *net, struct exs_conn *conn);
  * @adverts: slots whose advert is true
  * @repost: receives to be posted again
  * @nrepost: their number
- * @keys_free: the pool
+ * @keys_free: struct exs_verbs_mr, the pool
  * @nkeys_free: keys in it
  * @keys_dying: keys whose invalidation was posted
  * @keys_out: keys of adverts that the peer knows

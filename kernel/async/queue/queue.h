@@ -58,7 +58,7 @@ struct sock;
  * @mem: head page, ring page, entries, as one mapping of the kernel's; constant
  * @pages: its pages; constant
  * @npages: how many; constant
- * @ops: operations in flight
+ * @ops: struct exs_op, in flight
  * @sock_ops: the same, by socket: exs_queue_ops_of()
  * @walks: struct exs_walk, the walks through them
  * @timeouts: struct exs_op_timer, of operations in flight: those whose last timeout
@@ -68,7 +68,7 @@ struct sock;
  * @inflight: how many are in @ops
  * @offers: tokens that are offers: each holds a file, so it counts like an operation
  * @charged: for so many of both
- * @links: address spaces that submitted operations
+ * @links: struct exs_mm_link, of address spaces that submitted operations
  * @wait_mode: EXS_QWAIT_*; without @lock
  * @busy_ns: adaptive: how long to poll before going to sleep; without @lock
  * @sleepers: threads in EXS_IOC_WAIT, oldest first
@@ -76,7 +76,7 @@ struct sock;
  * @fasync: processes that want a signal; fasync_helper()'s own lock
  * @eventfd: is signalled with each event, or NULL
  * @eventfd_file: the file of @eventfd, for programs that ask for it
- * @tokens: token number to operation; its own lock
+ * @tokens: token number to struct exs_op; its own lock
  * @next_token: xa_alloc_cyclic()'s; its own lock
  * @claim_mutex: one claim at a time; outside @lock
  * @unread_tokens: unclaimed, entry not consumed, in order of posting: their
