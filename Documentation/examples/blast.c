@@ -34,7 +34,7 @@ static int wait_for_one(size_t *len)
 	if (exs_qdequeue(queue, &e, 1, NULL) != 1)
 		err(1, "exs_qdequeue");
 	if (e.exs_evt_errno)
-		errx(1, "the transfer ended: %s", strerror(e.exs_evt_errno));
+		errx(1, "the transfer ended: %s%s", strerror(e.exs_evt_errno), advice(e.exs_evt_errno));
 	*len = e.exs_evt_union.exs_evt_xfer.exs_evt_length;
 	return e.exs_evt_ahandle;
 }
@@ -42,13 +42,13 @@ static int wait_for_one(size_t *len)
 static void start_send(int fd, int i)
 {
 	if (exs_send(fd, block[i], SIZE, 0, queue, i, region))
-		err(1, "exs_send");
+		give_up("exs_send");
 }
 
 static void start_recv(int fd, int i)
 {
 	if (exs_recv(fd, block[i], SIZE, MSG_WAITALL, queue, i, region))
-		err(1, "exs_recv");
+		give_up("exs_recv");
 }
 
 static void send_blocks(int fd, uint64_t count)
@@ -122,7 +122,7 @@ int main(int argc, char **argv)
 
 	queue = exs_qcreate(BLOCKS);
 	if (queue == EXS_QHANDLE_INVALID)
-		err(1, "exs_qcreate");
+		give_up("exs_qcreate");
 	region = exs_mregister(block, sizeof(block),
 			       receiver ? EXS_ACCESS_WRITE : EXS_ACCESS_READ);
 	if (region == EXS_MHANDLE_INVALID)

@@ -16,7 +16,7 @@ static exs_mhandle_t region;
 static void start_recv(int fd, int i)
 {
 	if (exs_recv(fd, buf[i], SIZE, 0, queue, i, region))
-		err(1, "exs_recv");
+		give_up("exs_recv");
 }
 
 /* Receives are filled, and their events posted, in the order in which they were started. */
@@ -29,7 +29,7 @@ static void receive(int fd)
 	start_recv(fd, 1);
 	while (exs_qdequeue(queue, &e, 1, NULL) == 1) {
 		if (e.exs_evt_errno)
-			errx(1, "the connection: %s", strerror(e.exs_evt_errno));
+			errx(1, "the connection: %s%s", strerror(e.exs_evt_errno), advice(e.exs_evt_errno));
 		len = e.exs_evt_union.exs_evt_xfer.exs_evt_length;
 		if (!len)
 			return;
@@ -54,7 +54,7 @@ int main(int argc, char **argv)
 	region = exs_mregister(buf, sizeof(buf), EXS_ACCESS_WRITE);
 	fd = socket(AF_EXS, SOCK_STREAM, 0);
 	if (queue < 0 || fd < 0)
-		err(1, "exs_qcreate, socket");
+		give_up("exs_qcreate, socket");
 	if (region < 0)
 		err(1, "exs_mregister (see ulimit -l)");
 	/* No ring: all data goes directly into our buffers. */

@@ -141,7 +141,7 @@ int main(int argc, char **argv)
 	queue = exs_qcreate(CLIENTS + 1);
 	listener = socket(AF_EXS, SOCK_STREAM, 0);
 	if (queue < 0 || listener < 0)
-		err(1, "exs_qcreate, socket");
+		give_up("exs_qcreate, socket");
 	if (bind(listener, at->ai_addr, at->ai_addrlen) || listen(listener, 16))
 		give_up(argv[2]);
 	fprintf(stderr, "file-server: listening\n");

@@ -26,14 +26,14 @@ int main(int argc, char **argv)
 	exs_mhandle_t from = exs_mregister(out, sizeof(out), EXS_ACCESS_READ);
 	exs_mhandle_t into = exs_mregister(in, sizeof(in), EXS_ACCESS_WRITE);
 	if (queue < 0)
-		err(1, "exs_qcreate");
+		err(1, "exs_qcreate (a limit? grep ^limit_ /proc/net/exs)");
 	if (from < 0 || into < 0)
 		err(1, "exs_mregister (2 MiB: see ulimit -l)");
 
 	/* Both return at once. */
 	if (exs_recv(fd, in, sizeof(in), MSG_WAITALL, queue, 1, into) ||
 	    exs_send(fd, out, sizeof(out), 0, queue, 2, from))
-		err(1, "exs_recv, exs_send");
+		err(1, "exs_recv, exs_send (is the server still running?)");
 
 	if (exs_qdequeue(queue, events, -2, NULL) != 2)		/* waits for two */
 		err(1, "exs_qdequeue");

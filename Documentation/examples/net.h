@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* For all examples: resolves names, and says what to do if there is no connection. */
+/* For all examples: resolves names, and says what to do about errors. */
 #ifndef NET_H
 #define NET_H
 
@@ -25,26 +25,43 @@ static inline struct addrinfo *resolve(const char *host, const char *port)
 	return found;
 }
 
-/* Ends the program, because bind(), listen() or connect() failed with errno. */
-static inline void give_up(const char *what)
+/* What to do about an error, or "". */
+static inline const char *advice(int error)
 {
-	const char *advice = "";
-
-	switch (errno) {
+	switch (error) {
 	case EADDRNOTAVAIL:
 	case EHOSTUNREACH:
 	case ENETUNREACH:
 	case ENODEV:
-		advice = " (AF_EXS: does an RDMA device have the address? rdma link)";
-		break;
+		return " (AF_EXS: does an RDMA device have the address? rdma link)";
 	case ECONNREFUSED:
-		advice = " (is the server running there? Both ends must be AF_EXS, or both TCP)";
-		break;
+		return " (is the server running there? Both ends must be AF_EXS, or both TCP)";
+	case ECONNRESET:
+	case EPIPE:
+		return " (the other program has ended: what does it say?)";
+	case EMFILE:
+		return " (raise the limit of descriptors: ulimit -n)";
+	case ENOBUFS:
+		return " (a limit of the administrator: grep ^limit_ /proc/net/exs)";
+	case ENOMEM:
+		return " (usually the limit of pinned memory: ulimit -l)";
 	case ETIMEDOUT:
-		advice = " (AF_EXS: is there an RDMA device? rdma link there; may UDP port 4791 pass?)";
-		break;
+		return " (AF_EXS: is there an RDMA device? rdma link there; may UDP port 4791 pass?)";
 	}
-	errx(1, "%s: %s%s", what, strerror(errno), advice);
+	return "";
+}
+
+/* Says that a call or an operation failed. */
+static inline void complain(const char *what, int error)
+{
+	warnx("%s: %s%s", what, strerror(error), advice(error));
+}
+
+/* Ends the program, because a call failed with errno. */
+static inline void give_up(const char *what)
+{
+	complain(what, errno);
+	exit(1);
 }
 
 #endif

@@ -24,13 +24,13 @@ static double now(void)
 static void start_recv(int fd)
 {
 	if (exs_recv(fd, in, sizeof(in), 0, queue, 0, in_region))
-		err(1, "exs_recv");
+		give_up("exs_recv");
 }
 
 static void start_send(int fd)
 {
 	if (exs_send(fd, out, sizeof(out), 0, queue, 0, out_region))
-		err(1, "exs_send");
+		give_up("exs_send");
 }
 
 /* Waits for n operations. Returns false if the other side has ended the connection. */
@@ -44,7 +44,7 @@ static bool wait_for(int count)
 		err(1, "exs_qdequeue");
 	for (i = 0; i < count; i++) {
 		if (e[i].exs_evt_errno)
-			errx(1, "%s", strerror(e[i].exs_evt_errno));
+			errx(1, "%s%s", strerror(e[i].exs_evt_errno), advice(e[i].exs_evt_errno));
 		/* Each message has MSG_EOR; without it, the stream has ended. */
 		if (e[i].exs_evt_type == EXS_EVT_RECV && !(e[i].exs_evt_flags & MSG_EOR))
 			more = false;
@@ -116,7 +116,7 @@ int main(int argc, char **argv)
 	in_region = exs_mregister(in, sizeof(in), EXS_ACCESS_WRITE);
 	out_region = exs_mregister(out, sizeof(out), EXS_ACCESS_READ);
 	if (queue < 0)
-		err(1, "exs_qcreate");
+		give_up("exs_qcreate");
 	if (in_region < 0 || out_region < 0)
 		err(1, "exs_mregister (see ulimit -l)");
 	set_mode(argv[3 + server]);

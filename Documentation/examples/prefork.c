@@ -57,7 +57,7 @@ static void work(int listener, exs_mhandle_t region)
 	int fd;
 
 	if (queue == EXS_QHANDLE_INVALID)
-		err(1, "exs_qcreate");
+		give_up("exs_qcreate");
 	accept_next(listener, queue);
 	while (exs_qdequeue(queue, &e, 1, NULL) == 1) {
 		if (e.exs_evt_errno)
@@ -69,7 +69,7 @@ static void work(int listener, exs_mhandle_t region)
 		accept_next(listener, queue);
 		fd = e.exs_evt_union.exs_evt_accept.exs_evt_newfd;
 		if (fd >= 0 && exs_send(fd, memory, size, 0, queue, 0, region)) {
-			warn("exs_send");
+			complain("exs_send", errno);
 			close(fd);
 		}
 	}

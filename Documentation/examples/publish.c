@@ -93,7 +93,7 @@ int main(int argc, char **argv)
 	region = exs_mregister(buf, sizeof(buf), EXS_ACCESS_READ);
 	listener = socket(AF_EXS, SOCK_STREAM, 0);
 	if (queue < 0 || listener < 0)
-		err(1, "exs_qcreate, socket");
+		give_up("exs_qcreate, socket");
 	if (region < 0)
 		err(1, "exs_mregister (see ulimit -l)");
 	if (bind(listener, at->ai_addr, at->ai_addrlen) || listen(listener, wanted))

@@ -37,7 +37,7 @@ static void receive(struct client *c)
 {
 	if (exs_recv(c->fd, c->buf, sizeof(c->buf), 0, queue, (uintptr_t)c,
 		     EXS_MHANDLE_UNREGISTERED)) {
-		warn("exs_recv");
+		complain("exs_recv", errno);
 		hang_up(c);
 	}
 }
@@ -45,7 +45,7 @@ static void receive(struct client *c)
 static void send_back(struct client *c, size_t len)
 {
 	if (exs_send(c->fd, c->buf, len, 0, queue, (uintptr_t)c, EXS_MHANDLE_UNREGISTERED)) {
-		warn("exs_send");
+		complain("exs_send", errno);
 		hang_up(c);
 	}
 }
@@ -70,7 +70,7 @@ static void handle(const exs_event_t *e)
 	size_t len = e->exs_evt_union.exs_evt_xfer.exs_evt_length;
 
 	if (e->exs_evt_errno) {
-		warnx("%s: %s", c ? "client" : "exs_accept", strerror(e->exs_evt_errno));
+		complain(c ? "client" : "exs_accept", e->exs_evt_errno);
 		if (c)
 			hang_up(c);
 		else
@@ -107,7 +107,7 @@ int main(int argc, char **argv)
 	queue = exs_qcreate(CLIENTS + 1);
 	listener = socket(AF_EXS, SOCK_STREAM, 0);
 	if (queue < 0 || listener < 0)
-		err(1, "exs_qcreate, socket");
+		give_up("exs_qcreate, socket");
 	if (bind(listener, at->ai_addr, at->ai_addrlen) || listen(listener, 16))
 		give_up(argv[1]);
 	fprintf(stderr, "queue-server: listening\n");

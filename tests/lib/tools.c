@@ -198,6 +198,11 @@ static void knows_advice(void)
 	CHECK(strstr(net_advice(EADDRINUSE, false), "another port"));
 	CHECK(*net_advice(EACCES, false) && !*net_advice(EACCES, true));
 	CHECK(!*net_advice(EINVAL, true));
+	CHECK(strstr(net_call_advice(0), "other end") && strstr(net_call_advice(ECONNRESET), "other end"));
+	CHECK(strstr(net_call_advice(ENOMEM), "ulimit -l"));
+	CHECK(strstr(net_call_advice(ENOBUFS), "/proc/net/exs"));
+	CHECK(strstr(net_call_advice(ETIMEDOUT), "rdma link"));
+	CHECK(!*net_call_advice(EINVAL));
 }
 
 const struct test tool_tests[] = {

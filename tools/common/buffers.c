@@ -22,12 +22,6 @@ static size_t round_up(size_t len, size_t unit)
 	return (len + unit - 1) / unit * unit;
 }
 
-/* Of these calls' errors, net_advice() explains only a limit of the administrator. */
-static const char *advice(int err)
-{
-	return err == ENOBUFS ? net_advice(err, false) : "";
-}
-
 static void explain_register(size_t len)
 {
 	char have[32], need[32];
@@ -42,7 +36,7 @@ static void explain_register(size_t len)
 		return;
 	}
 	say("cannot register %s of memory: %s%s", show_size(len, need, sizeof(need)),
-	    strerror(errno), advice(errno));
+	    strerror(errno), net_call_advice(errno));
 }
 
 /*
@@ -81,13 +75,13 @@ bool buffers_init(struct buffers *b, int count, size_t size)
 	b->mapped = round_up(len, unit);
 	b->memory = map_large(b->mapped);
 	if (!b->memory) {
-		say_errno("cannot allocate the buffers");
+		say("cannot allocate the buffers: %s%s", strerror(errno), net_call_advice(errno));
 		return false;
 	}
 	b->extra = b->memory + count * size;
 	b->queue = exs_qcreate(2 * count + QUEUE_SPARE);
 	if (b->queue == EXS_QHANDLE_INVALID) {
-		say("cannot create an event queue: %s%s", strerror(errno), advice(errno));
+		say("cannot create an event queue: %s%s", strerror(errno), net_call_advice(errno));
 		return false;
 	}
 	b->region = exs_mregister(b->memory, len, 0);

@@ -28,7 +28,7 @@ bool net_init(void)
 	else if (errno == EPROTONOSUPPORT)
 		say("module exs and libexs have different versions: install both anew, modprobe -r exs, modprobe exs");
 	else
-		say_errno("cannot use AF_EXS");
+		say("cannot use AF_EXS: %s%s", strerror(errno), net_call_advice(errno));
 	return false;
 }
 
@@ -120,6 +120,37 @@ const char *net_advice(int err, bool remote)
 		return ": the listener there has the other socket type (SOCK_STREAM or SOCK_SEQPACKET)";
 	case ETIMEDOUT:
 		return ": no RDMA device there (see rdma link there), or a firewall drops UDP port 4791";
+	default:
+		return "";
+	}
+}
+
+const char *net_call_advice(int err)
+{
+	switch (err) {
+	case 0:
+	case ECONNRESET:
+	case EPIPE:
+		return ": see what the other end says";
+	case EACCES:
+	case EPERM:
+		return ": a security module or a container forbids it: change its rules";
+	case EIO:
+		return ": the RDMA device failed: see dmesg";
+	case EMFILE:
+		return ": raise the limit of descriptors: ulimit -n";
+	case EMSGSIZE:
+		return ": use a smaller --size";
+	case ENETDOWN:
+		return ": the RDMA device was removed, or a bond failed over: rdma link";
+	case ENOBUFS:
+		return net_advice(err, false);
+	case ENOMEM:
+		return ": use fewer or smaller buffers (see ulimit -l), or free some memory";
+	case EPROTO:
+		return ": the other end has another version: install the same one on both machines";
+	case ETIMEDOUT:
+		return ": is the other machine alive? rdma link";
 	default:
 		return "";
 	}

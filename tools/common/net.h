@@ -28,6 +28,9 @@ int net_connect(const struct endpoint *ep, int type, const char *listener);
 /* What to do about @err of a connect (@remote), or of a bind, listen or accept; "": not known. */
 const char *net_advice(int err, bool remote);
 
+/* The same for @err of any other call, or of a transfer; 0: the other end closed the connection. */
+const char *net_call_advice(int err);
+
 /* A socket's own or peer's address, as "10.0.0.1 port 7025". */
 typedef int (*net_name_fn)(int, struct sockaddr *, socklen_t *);
 const char *net_name(int fd, net_name_fn get, char *buf, size_t len);

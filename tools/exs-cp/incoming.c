@@ -20,9 +20,9 @@ static bool lost(struct incoming *in, int err)
 {
 	if (interrupted || in->refused)
 		return false;
-	say("%s: %s: connection lost after %llu bytes: %s", in->r->peer,
+	say("%s: %s: connection lost after %llu bytes: %s%s", in->r->peer,
 	    in->out->name, (unsigned long long)in->got,
-	    err ? strerror(err) : "closed by the sender");
+	    err ? strerror(err) : "closed by the sender", net_call_advice(err));
 	return false;
 }
 

@@ -28,7 +28,7 @@ static bool ask_for_reply(struct outgoing *out)
 	if (!exs_recv(out->s->fd, b->extra, sizeof(struct wire_reply),
 		      MSG_WAITALL, b->queue, REPLY_HANDLE, b->region))
 		return true;
-	say_errno("%s: cannot wait for the answer", out->s->host);
+	say("%s: cannot wait for the answer: %s%s", out->s->host, strerror(errno), net_call_advice(errno));
 	return false;
 }
 
@@ -38,8 +38,8 @@ static bool lost(struct outgoing *out, int err)
 	bool may_resume = out->s->verify && out->size != SIZE_UNKNOWN;
 
 	if (!interrupted)
-		say("%s: %s: connection lost: %s%s", out->s->host, out->path,
-		    err ? strerror(err) : "closed by the receiver",
+		say("%s: %s: connection lost: %s%s%s", out->s->host, out->path,
+		    err ? strerror(err) : "closed by the receiver", net_call_advice(err),
 		    may_resume ? "; run it again: it resumes if the receiver kept its part" : "");
 	return false;
 }

@@ -14,8 +14,8 @@
 static bool lost(const struct receiver *r)
 {
 	if (!interrupted)
-		say("%s: connection lost: %s", r->peer,
-		    errno ? strerror(errno) : "closed by the sender");
+		say("%s: connection lost: %s%s", r->peer, errno ? strerror(errno) : "closed by the sender",
+		    net_call_advice(errno));
 	return false;
 }
 

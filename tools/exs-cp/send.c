@@ -20,8 +20,8 @@ enum outcome { COPIED, SKIPPED, BROKEN };
 static bool lost(const struct sender *s)
 {
 	if (!interrupted)
-		say("%s: connection lost: %s", s->host,
-		    errno ? strerror(errno) : "closed by the receiver");
+		say("%s: connection lost: %s%s", s->host, errno ? strerror(errno) : "closed by the receiver",
+		    net_call_advice(errno));
 	return false;
 }
 

@@ -84,7 +84,8 @@ bool blast_client(struct perf *p)
 		return false;
 	if (shutdown(p->fd, SHUT_WR) ||
 	    !net_recv_all(p->fd, &a, sizeof(a), PERF_TIMEOUT)) {
-		say("the server's answer: %s", errno ? strerror(errno) : "closed by the server: see what it says");
+		say("the server's answer: %s%s", errno ? strerror(errno) : "closed by the server",
+		    net_call_advice(errno));
 		return false;
 	}
 	t = perf_now() - start;

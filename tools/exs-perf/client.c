@@ -21,14 +21,14 @@ static bool ask(struct perf *p)
 
 	if (!net_send_all(p->fd, &h, sizeof(h), PERF_TIMEOUT) ||
 	    !net_recv_all(p->fd, &a, sizeof(a), PERF_TIMEOUT)) {
-		say("%s: %s", p->o->ep.host,
-		    errno ? strerror(errno) : "closed by the server: see what it says");
+		say("%s: %s%s", p->o->ep.host, errno ? strerror(errno) : "closed by the server",
+		    net_call_advice(errno));
 		return false;
 	}
 	if (!a.err && le32toh(a.magic) == PERF_MAGIC)
 		return true;
-	say("%s: the server refuses: %s", p->o->ep.host,
-	    strerror(le32toh(a.err)));
+	say("%s: the server refuses: %s%s", p->o->ep.host, strerror(le32toh(a.err)),
+	    net_call_advice(le32toh(a.err)));
 	return false;
 }
 

@@ -5,10 +5,19 @@
 #include <sys/time.h>
 #include <time.h>
 
+#include "net.h"
 #include "perf.h"
 #include "say.h"
 
 #define BATCH	64
+
+void perf_failed(const char *what, int err)
+{
+	if (err == EINTR)
+		say("no progress for %d s (is the other machine alive? rdma link)", PERF_TIMEOUT);
+	else
+		say("%s: %s%s", what, strerror(err), net_call_advice(err));
+}
 
 bool perf_buffers(struct perf *p)
 {
@@ -18,7 +27,7 @@ bool perf_buffers(struct perf *p)
 		return false;
 	if (!(p->flags & PERF_BUSY) || !exs_qmodify(p->b.queue, EXS_QATTR_WAIT, &how))
 		return true;
-	say_errno("cannot poll (--busy)");
+	perf_failed("cannot poll (--busy)", errno);
 	return false;
 }
 
@@ -49,7 +58,7 @@ bool perf_submit(struct perf *p, const exs_op_t *ops, int n)
 {
 	if (exs_submit(p->b.queue, ops, n) == n)
 		return true;
-	say_errno("cannot start operations");
+	perf_failed("cannot start operations", errno);
 	return false;
 }
 
@@ -58,8 +67,7 @@ static bool add(const exs_event_t *ev, struct perf_moved *m)
 	size_t len = ev->exs_evt_union.exs_evt_xfer.exs_evt_length;
 
 	if (ev->exs_evt_errno) {
-		say("%s: %s", ev->exs_evt_type == EXS_EVT_SEND ? "send" : "receive",
-		    strerror(ev->exs_evt_errno));
+		perf_failed(ev->exs_evt_type == EXS_EVT_SEND ? "send" : "receive", ev->exs_evt_errno);
 		return false;
 	}
 	if (ev->exs_evt_type == EXS_EVT_SEND) {
@@ -103,10 +111,8 @@ bool perf_wait(struct perf *p, int n, struct perf_moved *m)
 	do {
 		got = exs_qdequeue(p->b.queue, ev, n, NULL);
 	} while (got < 0 && errno == EINTR && ticks - since < 2);
-	if (got < 0 && errno == EINTR)
-		say("no progress for %d s (is the other machine alive? rdma link)", PERF_TIMEOUT);
-	else if (got < 0)
-		say_errno("cannot wait for the operations");
+	if (got < 0)
+		perf_failed("cannot wait for the operations", errno);
 	for (i = 0; i < got; i++)
 		if (!add(&ev[i], m))
 			return false;

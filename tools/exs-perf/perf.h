@@ -75,6 +75,9 @@ bool perf_buffers(struct perf *p);
 
 double perf_now(void);
 
+/* Print that @what failed with @err, and what to do. EINTR: a signal of perf_watch(). */
+void perf_failed(const char *what, int err);
+
 /*
  * Between on and off, a signal arrives regularly, so that perf_wait() can check for
  * progress. A timer for each wait would take a large part of a ping-pong's time. Other

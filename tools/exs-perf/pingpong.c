@@ -48,7 +48,7 @@ static bool round_trip(struct perf *p, int *buffer)
 	*buffer = m.last_recv;
 	if (m.received == p->size)
 		return true;
-	say("the server ended the test");
+	say("the server ended the test: see what it says");
 	return false;
 }
 

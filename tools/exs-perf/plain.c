@@ -16,7 +16,7 @@ bool plain_begin(struct perf *p)
 	if (!(p->flags & PERF_BUSY) ||
 	    !exs_setsockopt(p->fd, SOL_EXS, EXS_SO_BUSY_POLL, &usec, sizeof(usec)))
 		return true;
-	say_errno("cannot poll (--busy)");
+	perf_failed("cannot poll (--busy)", errno);
 	return false;
 }
 
@@ -35,7 +35,7 @@ static bool send_it(struct perf *p)
 	while (sent < p->size) {
 		n = send(p->fd, buffer_at(&p->b, OUT) + sent, p->size - sent, MSG_NOSIGNAL);
 		if (n < 0 && !again(&interrupted)) {
-			say_errno("send");
+			perf_failed("send", errno);
 			return false;
 		}
 		sent += n > 0 ? n : 0;
@@ -55,7 +55,7 @@ static ssize_t recv_it(struct perf *p)
 		if (!n)
 			break;
 		if (n < 0 && !again(&interrupted)) {
-			say_errno("recv");
+			perf_failed("recv", errno);
 			return -1;
 		}
 		got += n > 0 ? n : 0;
@@ -68,7 +68,7 @@ bool plain_round_trip(struct perf *p)
 	ssize_t got = send_it(p) ? recv_it(p) : -1;
 
 	if (got >= 0 && got < p->size)
-		say("the server ended the test");
+		say("the server ended the test: see what it says");
 	return got == p->size;
 }
 
