@@ -229,7 +229,7 @@ static int exs_accept(struct socket *sock, struct socket *newsock,
 	if (!xs) {
 		err = exs_compat_call_accept(sock, exs_tcp_ops(sock), newsock, arg);
 		if (!err)
-			exs_tcp_adopt(newsock, exs_tcp_ops(sock));
+			exs_tcp_set_ops(newsock, exs_tcp_ops(sock));
 		return err;
 	}
 	/* For all rounds together. */

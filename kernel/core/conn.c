@@ -509,7 +509,7 @@ static bool exs_orphan_fits(const struct exs_conn *conn)
 	return net_eq(xn->net, &init_net) || xn->orphans < left;
 }
 
-static bool exs_conn_adopt(struct exs_conn *conn)
+static bool exs_orphan_add(struct exs_conn *conn)
 {
 	spin_lock(&exs_orphans_lock);
 	conn->orphan = exs_orphan_fits(conn);
@@ -561,7 +561,7 @@ void exs_conn_orphan(struct exs_conn *conn, unsigned long linger)
 	spin_lock(&conn->lock);
 	conn->sk = NULL;
 	up = conn->state == EXS_CONN_UP;
-	stay = up && linger && !exs_conn_unread(conn) && exs_conn_adopt(conn);
+	stay = up && linger && !exs_conn_unread(conn) && exs_orphan_add(conn);
 	if (stay) {
 		exs_engine_shutdown(&conn->engine);
 		exs_conn_get(conn);

@@ -311,7 +311,7 @@ bool exs_tcp_is_waiting(struct exs_sock *xs)
 }
 
 /* From now on it is TCP's, and holds TCP's module instead of ours. */
-void exs_tcp_adopt(struct socket *newsock, const struct proto_ops *ops)
+void exs_tcp_set_ops(struct socket *newsock, const struct proto_ops *ops)
 {
 	__module_get(ops->owner);
 	WRITE_ONCE(newsock->ops, ops);
@@ -333,7 +333,7 @@ int exs_tcp_accept(struct exs_sock *xs, struct socket *newsock, struct proto_acc
 		return -EXS_ETCP;
 	if (err)
 		return err;
-	exs_tcp_adopt(newsock, tcp->ops);
+	exs_tcp_set_ops(newsock, tcp->ops);
 	/* It has the listener's options of the time when the connection came. */
 	exs_tcp_options(xs, newsock);
 	exs_count(exs_net(sock_net(&xs->sk)), accepts_tcp, 1);

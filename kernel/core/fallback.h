@@ -94,7 +94,7 @@ int exs_fall_back_now(struct exs_sock *xs, int why);
 /* A TCP connection waits at the listening @xs. No lock. */
 bool exs_tcp_is_waiting(struct exs_sock *xs);
 /* @newsock has a sock of TCP, and gets TCP's calls, @ops. */
-void exs_tcp_adopt(struct socket *newsock, const struct proto_ops *ops);
+void exs_tcp_set_ops(struct socket *newsock, const struct proto_ops *ops);
 /*
  * accept(2) of a TCP connection, without waiting. No lock. Return: 0, -EXS_ETCP: check
  * again; or an errno.

@@ -383,7 +383,7 @@ int exs_verbs_open(struct exs_verbs_ep *v)
 	err = exs_conn_established(conn, &v->peer);
 	if (err)
 		return err;
-	exs_verbs_settle(v, true);
+	exs_verbs_handshake_over(v, true);
 	spin_lock(&conn->lock);
 	if (exs_verbs_is(v, EXS_VERBS_ACTIVE))
 		exs_engine_greet(&conn->engine);

@@ -201,7 +201,7 @@ static bool exs_verbs_await_peer(struct exs_verbs_ep *v)
 static void exs_verbs_drain_qp(struct exs_verbs_ep *v)
 {
 	exs_verbs_stop_qp(v);
-	exs_verbs_settle(v, false);
+	exs_verbs_handshake_over(v, false);
 	exs_verbs_ring_over(v);
 }
 

@@ -452,7 +452,7 @@ int exs_verbs_open(struct exs_verbs_ep *v);
 void exs_verbs_addresses(struct exs_verbs_ep *v);
 
 /* verbs_listen.c */
-void exs_verbs_settle(struct exs_verbs_ep *v, bool established);
+void exs_verbs_handshake_over(struct exs_verbs_ep *v, bool established);
 void exs_verbs_listener_put(struct exs_bound *l);
 
 /* verbs_port.c */

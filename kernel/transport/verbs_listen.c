@@ -117,7 +117,7 @@ static void exs_verbs_remove(struct exs_bound *l)
 }
 
 /* A passive endpoint's hand-shake is over. Sleeps; the first call counts. */
-void exs_verbs_settle(struct exs_verbs_ep *v, bool established)
+void exs_verbs_handshake_over(struct exs_verbs_ep *v, bool established)
 {
 	struct exs_bound *l = v->listener;
 
@@ -139,11 +139,11 @@ void exs_verbs_settle(struct exs_verbs_ep *v, bool established)
 	}
 }
 
-/* The endpoint of a request; on success it owns @id and @conn's reference. */
-static struct exs_verbs_ep *exs_verbs_adopt(struct exs_bound *l,
-					    struct rdma_cm_id *id,
-					    struct exs_conn *conn,
-					    const struct exs_hello *hello)
+/* The passive endpoint of a request; on success it owns @id and @conn's reference. */
+static struct exs_verbs_ep *exs_verbs_alloc_passive(struct exs_bound *l,
+						    struct rdma_cm_id *id,
+						    struct exs_conn *conn,
+						    const struct exs_hello *hello)
 {
 	struct exs_verbs_ep *v = exs_verbs_alloc(conn, id, EXS_GFP_REQUEST);
 
@@ -211,7 +211,7 @@ static int exs_verbs_request(struct exs_bound *l, struct rdma_cm_id *id,
 	conn = exs_listen_request(l->listen, &hello, &reason);
 	if (!conn)
 		return exs_verbs_refuse(id, reason);
-	v = exs_verbs_adopt(l, id, conn, &hello);
+	v = exs_verbs_alloc_passive(l, id, conn, &hello);
 	if (!v) {
 		exs_listen_failed(l->listen, conn);
 		exs_conn_put(conn);
