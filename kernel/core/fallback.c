@@ -310,7 +310,7 @@ bool exs_tcp_is_waiting(struct exs_sock *xs)
 	       inet_csk_listen_poll(xs->tcp->sk);
 }
 
-/* From now on it is TCP's, and holds TCP's module instead of ours. */
+/* From now on the calls of @newsock are TCP's. It holds TCP's module instead of this one. */
 void exs_tcp_set_ops(struct socket *newsock, const struct proto_ops *ops)
 {
 	__module_get(ops->owner);

@@ -6,8 +6,8 @@
  * A filter by cgroup is about addresses, in sockets of any family, and often about TCP. The
  * kernel runs the programs only for AF_INET and AF_INET6 sockets, and they may call any
  * helper on the socket: bpf_bind() needs functions that only TCP's struct proto has. So
- * they get the TCP socket beside ours, if it has one, or a temporary one in the cgroup of ours.
- * Their changes to the address count, changes to a temporary socket do not.
+ * they get a TCP socket: that of the EXS socket if it has one, otherwise a temporary one in
+ * the same cgroup. Their changes to the address count, changes to a temporary socket do not.
  */
 #include <linux/bpf-cgroup.h>
 #include <linux/cgroup.h>

@@ -9,7 +9,7 @@
 
 extern struct workqueue_struct *exs_run_wq, *exs_memory_wq;
 
-/* What all connections share. */
+/* Allocate and free what all connections use: a slab cache, memory of each processor. */
 int exs_run_init(void);
 void exs_run_exit(void);
 

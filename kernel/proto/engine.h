@@ -273,7 +273,7 @@ struct exs_engine_config {
 	bool confirm;
 };
 
-/* What one way, direct or through the ring, has cost recently. */
+/* The recent cost of one way to send: direct, or through the ring. */
 struct exs_way {
 	u64 ns;		/* while sends were outstanding */
 	u64 bytes;

@@ -99,7 +99,7 @@ static inline bool exs_chosen(const struct exs_engine *e, u8 what, bool *chosen)
 }
 
 /*
- * What a socket type does its own way.
+ * What differs between streams and messages: each have a table.
  * @control: next control message, if there is a credit
  * @data: next data, if no transfer is pending
  * @rx_imm: a WRITE arrived

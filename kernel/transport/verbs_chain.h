@@ -32,9 +32,9 @@ struct exs_verbs_slot;
  */
 #define EXS_VERBS_KEY_PAGES	(SZ_1M / PAGE_SIZE + 1)
 
-/* Most elements of a request, and as many bytes inside it: EXS_INLINE_MAX. */
+/* The most elements of a request. It has at most EXS_INLINE_MAX bytes inside it. */
 #define EXS_VERBS_SEND_SGES	16
-/* What is too much for one doorbell gets another. */
+/* The most requests, elements and bytes for one doorbell: with more, there are several. */
 #define EXS_CHAIN_WRS		128
 #define EXS_CHAIN_SGES		(EXS_CHAIN_WRS + EXS_VERBS_SEND_SGES)
 #define EXS_CHAIN_BYTES		(4 * EXS_INLINE_MAX)

@@ -7,7 +7,7 @@
  *   verbs_ep.c      an endpoint's life: made, torn down; the ops table
  *   verbs_cm.c      its hand-shake (rdma_cm), either side
  *   verbs_listen.c  identifiers that are bound or listen
- *   verbs_port.c    whose ports are
+ *   verbs_port.c    which user has which port
  *   verbs_qp.c      its resources: domain, queues
  *   verbs_recv.c    receives
  *   verbs_slot.c    slots, of chains that are posted
@@ -18,7 +18,7 @@
  *   verbs_chain.h, verbs_chain.c  work requests that are posted together
  *   verbs_post.c    executing struct exs_tx
  *   verbs_cq.c      completions
- *   verbs_stall.c   notices that there are none
+ *   verbs_stall.c   detects that completions no longer come
  *   verbs_quirks.h, verbs_quirks.c  how devices differ
  *
  * Locks: their order is in Documentation/design.md.

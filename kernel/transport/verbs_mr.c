@@ -328,10 +328,10 @@ static struct ib_send_wr *exs_verbs_kill(struct exs_verbs_chain *chain, struct e
 }
 
 /*
- * What a peer invalidates before its registration was executed, or, with EXS_QUIRK_REPEATS,
- * before that can be repeated no more, becomes valid after that. A peer may guess a key that
- * it was not yet told. So the chain of the registration has to be complete by now: otherwise
- * a LOCAL_INV is needed as well.
+ * A peer may guess a key before it was told, and invalidate it too early: before the
+ * registration was executed or, with EXS_QUIRK_REPEATS, while it may still be repeated. The
+ * registration then makes the key valid again. So the key is dead only if the chain of its
+ * registration is complete by now. Otherwise a LOCAL_INV is needed as well.
  */
 bool exs_verbs_key_died(struct exs_verbs_ep *v, u32 rkey)
 {

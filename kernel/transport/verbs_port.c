@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Whose ports are: the CM does not know users.
+ * Which user has which port: the CM does not know users.
  *
  * TCP lets sockets share a port by SO_REUSEPORT only if they belong to one user. Likewise a
  * socket listens by TCP alone only if the EXS port belongs to its own user: somebody else

@@ -75,9 +75,10 @@ static bool exs_mm_match(const struct exs_op *op, const void *mm)
 }
 
 /*
- * One socket may have operations in several queues, and they are cancelled in the order in which
- * they were submitted. The time tells it: threads do not share it, as they would share a number.
- * What came before the second queue is the oldest, and in order.
+ * One socket may have operations in several queues, which are cancelled in the order in which they
+ * were submitted. Each operation has the time of its submission instead of a number, because all
+ * threads would have to write to one counter. While there is only one queue, the time is 0: these
+ * operations are the oldest, and they are in order.
  */
 u64 exs_mm_now(const struct exs_mm_link *link)
 {
