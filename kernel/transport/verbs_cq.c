@@ -15,7 +15,7 @@
 
 #define EXS_VERBS_BATCH		8
 #define EXS_VERBS_TURNS		32	/* batches, then others get the processor */
-#define EXS_VERBS_ATTENDED	DIV_ROUND_UP(HZ, 50)	/* that an attending thread has */
+#define EXS_VERBS_ATTENDED	1	/* jiffies that an attending thread has  */
 
 /* The processor that EXS_SO_CPU names, if it is online; otherwise any. */
 static int exs_verbs_cq_cpu(const struct exs_verbs_ep *v)

@@ -148,9 +148,9 @@ const char *net_call_advice(int err)
 	case ENOMEM:
 		return ": use fewer or smaller buffers (see ulimit -l), or free some memory";
 	case EPROTO:
-		return ": the other end has another version: install the same one on both machines";
+		return ": the other end broke the protocol: is it the same program and version?";
 	case ETIMEDOUT:
-		return ": is the other machine alive? rdma link";
+		return ": does it serve another client, or is the machine down? rdma link";
 	default:
 		return "";
 	}

@@ -27,8 +27,8 @@ static bool ask(struct perf *p)
 	}
 	if (!a.err && le32toh(a.magic) == PERF_MAGIC)
 		return true;
-	say("%s: the server refuses: %s%s", p->o->ep.host, strerror(le32toh(a.err)),
-	    net_call_advice(le32toh(a.err)));
+	say("%s: the server refuses: %s: see what it says", p->o->ep.host,
+	    a.err ? strerror(le32toh(a.err)) : "another program or version");
 	return false;
 }
 
