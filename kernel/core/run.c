@@ -111,6 +111,7 @@ static void exs_run_report(struct exs_conn *conn)
 	exs_run_tell(conn, &now->adverts_dropped, &old->adverts_dropped, EXS_COUNT_adverts_dropped);
 	exs_run_tell(conn, &now->phases, &old->phases, EXS_COUNT_phase_switches);
 	exs_run_tell(conn, &now->revokes, &old->revokes, EXS_COUNT_revokes);
+	exs_run_tell(conn, &now->credits_sent, &old->credits_sent, EXS_COUNT_credits_tx);
 	exs_run_tell(conn, &now->credit_stalls, &old->credit_stalls, EXS_COUNT_credit_stalls);
 	exs_run_tell(conn, &now->ring_stalls, &old->ring_stalls, EXS_COUNT_ring_stalls);
 }
@@ -314,7 +315,7 @@ static u32 exs_credits_make(struct exs_conn *conn, u32 have, u32 want)
 	return want;
 }
 
-/* The peer asked for more credits: double them, if possible. */
+/* The peer can use more credits: double them, if possible. */
 static void exs_run_credits(struct exs_conn *conn)
 	__must_hold(&conn->lock)
 {
@@ -323,7 +324,7 @@ static void exs_run_credits(struct exs_conn *conn)
 
 	lockdep_assert_held(&conn->lock);
 	/* An accepted connection gets its user a little later. */
-	if (!e->credits_wanted || conn->state != EXS_CONN_UP || !READ_ONCE(conn->user) ||
+	if (!exs_engine_wants_credits(e) || conn->state != EXS_CONN_UP || !READ_ONCE(conn->user) ||
 	    (conn->credits_after && ktime_get_ns() < conn->credits_after))
 		return;
 	e->credits_wanted = false;

@@ -699,6 +699,20 @@ static inline u32 exs_engine_credits(const struct exs_engine *e)
 	return e->credits.total;
 }
 
+/* With this many, an answer returns what three messages cost before it is due. */
+#define EXS_CREDITS_FEW	8
+
+/*
+ * Whether the owner should post more receives, and call exs_engine_resize(): the peer asks, or
+ * there are so few that a CREDIT is due for three messages. Two peers that take turns with an
+ * advert and a write send one in each turn then, and it is itself the third message.
+ */
+static inline bool exs_engine_wants_credits(const struct exs_engine *e)
+{
+	return e->credits_wanted ||
+	       (e->credits.total < EXS_CREDITS_FEW && e->stats.credits_sent >= EXS_CREDITS_FEW);
+}
+
 /*
  * Whether the peer has returned every credit: all that we have sent has arrived, in its
  * receives, whatever the transport knows of that.

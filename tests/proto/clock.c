@@ -295,7 +295,7 @@ static void run(struct clock *c, struct host *h, u64 now)
 		exs_engine_ring_ready(&h->e, c->ring);
 	else if (h->e.ring_wanted && c->load.messages)
 		exs_engine_ring_refused(&h->e);
-	if (h->e.credits_wanted)
+	if (exs_engine_wants_credits(&h->e))
 		exs_engine_resize(&h->e, min(2 * exs_engine_credits(&h->e), CREDITS_MAX));
 	h->e.credits_wanted = false;
 	now += copy_ring(c, h);

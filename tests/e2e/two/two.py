@@ -162,6 +162,20 @@ def perf(a, b, options):
         server.kill()
 
 
+def requests_and_answers(a, b):
+    """Once a CREDIT is sent, two ends that answer each other do not send one with each answer for ever."""
+    server = b.start(f"exs-perf --listen --keep {B}:{PORT}")
+    try:
+        server.wait_for("listening")
+        for size in "4K", "16K":
+            before = counter(a, "credits_tx"), counter(b, "credits_tx")
+            a.check(f"exs-perf --pingpong -s {size} -n 200 {B}:{PORT}", LIMIT)
+            sent = counter(a, "credits_tx") - before[0], counter(b, "credits_tx") - before[1]
+            assert max(sent) < 50, f"{size}: {sent} CREDITs"
+    finally:
+        server.kill()
+
+
 def sends_unacknowledged(a, b):
     """Short messages are ahead of their acknowledgments, as far as the peer gives credits."""
     grown = counter(a, "slots_grown")
