@@ -321,6 +321,7 @@ static void exs_run_credits(struct exs_conn *conn)
 {
 	struct exs_engine *e = &conn->engine;
 	u32 have = exs_engine_credits(e), want = 2 * have;
+	bool asked = e->credits_wanted;
 
 	lockdep_assert_held(&conn->lock);
 	/* An accepted connection gets its user a little later. */
@@ -335,7 +336,7 @@ static void exs_run_credits(struct exs_conn *conn)
 	if (want <= have)
 		return;
 	if (!exs_run_may_allocate(conn)) {
-		e->credits_wanted = true;
+		e->credits_wanted = asked;
 		return;
 	}
 	conn->users++;
@@ -345,11 +346,13 @@ static void exs_run_credits(struct exs_conn *conn)
 	exs_conn_unuse(conn);
 	if (want > have) {
 		exs_engine_resize(e, want);
+		/* What the peer asked meanwhile was about the number before. */
+		e->credits_wanted = false;
 		return;
 	}
-	/* The peer does not ask again. */
+	/* A peer that asked does not ask again. */
 	exs_count(conn->xn, credits_denied, 1);
-	e->credits_wanted = true;
+	e->credits_wanted |= asked;
 	conn->credits_after = ktime_get_ns() + EXS_CREDITS_RETRY_NS;
 }
 

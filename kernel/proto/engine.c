@@ -248,6 +248,7 @@ bool exs_tx_message(struct exs_engine *e, struct exs_tx *tx, u8 type)
 	tx->msg.data = NULL;
 	tx->msg.len = 0;
 	exs_credit_spend(e);
+	e->credits.other = true;
 	return true;
 }
 
@@ -271,11 +272,14 @@ static bool tx_credit(struct exs_engine *e, struct exs_tx *tx)
 	if (!exs_credit_due(e) && !exs_credit_resize_due(e) && !exs_credit_ask_due(e))
 		return false;
 	e->stats.credits_sent++;
+	if (exs_credit_due(e) && e->credits.other && e->credits.alone < EXS_CREDITS_FEW)
+		e->credits.alone++;
 	total = exs_credit_resize(e);
 	few = exs_credit_ask(e);
 	exs_tx_message(e, tx, EXS_MSG_CREDIT);
 	tx->msg.a = total;
 	tx->msg.b = few;
+	e->credits.other = false;
 	return true;
 }
 

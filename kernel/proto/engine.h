@@ -235,6 +235,8 @@ struct exs_credits {
 	bool greet;	/* send a CREDIT even if none is due           */
 	bool fin_told;	/* sent because of FIN                         */
 	bool stalled;	/* data waits for a credit (stats)             */
+	bool other;	/* another message was sent since the last CREDIT */
+	u8 alone;	/* CREDITs that were due all the same; EXS_CREDITS_FEW at most */
 };
 
 /* Counted decisions, for tests and exs-stat. */
@@ -699,18 +701,20 @@ static inline u32 exs_engine_credits(const struct exs_engine *e)
 	return e->credits.total;
 }
 
-/* With this many, an answer returns what three messages cost before it is due. */
+/* With so many, several messages of each turn return their credits by those of the next. */
 #define EXS_CREDITS_FEW	8
 
 /*
  * Whether the owner should post more receives, and call exs_engine_resize(): the peer asks, or
- * there are so few that a CREDIT is due for three messages. Two peers that take turns with an
- * advert and a write send one in each turn then, and it is itself the third message.
+ * there are so few that CREDITs go all the time, although other messages could take the credits
+ * along. Not before the peer has been told of the last change.
  */
 static inline bool exs_engine_wants_credits(const struct exs_engine *e)
 {
-	return e->credits_wanted ||
-	       (e->credits.total < EXS_CREDITS_FEW && e->stats.credits_sent >= EXS_CREDITS_FEW);
+	const struct exs_credits *c = &e->credits;
+
+	return c->wanted == c->total &&
+	       (e->credits_wanted || (c->total < EXS_CREDITS_FEW && c->alone == EXS_CREDITS_FEW));
 }
 
 /*

@@ -317,23 +317,47 @@ static void start_asking(u16 credits)
 	b.config.ours.features = b.config.peer.features = EXS_WIRE_F_ASK;
 }
 
-/* Three messages, and the third is a CREDIT: for ever, unless there are more receives. */
+/* One message to @a, if it @answers, and three back, for which @b returns credits. */
+static void turn(bool answers)
+{
+	u32 i;
+
+	if (answers) {
+		send_on(&b, &snd[3], 1);
+		EXPECT(passes(&b, &a, EXS_MSG_EAGER));
+	}
+	for (i = 0; i < 3; i++) {
+		send_on(&a, &snd[i], 1);
+		EXPECT(passes(&a, &b, EXS_MSG_EAGER));
+	}
+	EXPECT(passes(&b, &a, EXS_MSG_CREDIT) && !next(&b));
+}
+
+/* Answers could take the credits along, if they were not due before: for ever, unless there are more receives. */
 static void test_few_are_too_few(void)
 {
-	u32 i, turn;
+	u32 i;
 
 	start(5);
-	for (turn = 0; turn < EXS_CREDITS_FEW; turn++) {
+	for (i = 0; i < EXS_CREDITS_FEW; i++) {
 		EXPECT(!exs_engine_wants_credits(&b));
-		for (i = 0; i < 3; i++) {
-			send_on(&a, &snd[i], 1);
-			EXPECT(passes(&a, &b, EXS_MSG_EAGER));
-		}
-		EXPECT(passes(&b, &a, EXS_MSG_CREDIT) && !next(&b));
+		turn(true);
 	}
 	EXPECT(exs_engine_wants_credits(&b) && !b.credits_wanted && !exs_engine_wants_credits(&a));
 	exs_engine_resize(&b, 10);
+	EXPECT(!exs_engine_wants_credits(&b));
 	EXPECT(passes(&b, &a, EXS_MSG_CREDIT) && tx.msg.a == 10 && !exs_engine_wants_credits(&b));
+}
+
+/* Who only takes has nothing else that could. */
+static void test_few_are_enough(void)
+{
+	u32 i;
+
+	start(5);
+	for (i = 0; i < EXS_CREDITS_FEW; i++)
+		turn(false);
+	EXPECT(!exs_engine_wants_credits(&b));
 }
 
 /* Once for each number, by the side that has to wait. */
@@ -432,6 +456,7 @@ int main(void)
 		{ "a new number leaves one", test_resizing_leaves_one },
 		{ "no more owed than there are", test_repost_is_bounded },
 		{ "few are too few", test_few_are_too_few },
+		{ "few are enough", test_few_are_enough },
 		{ "more are asked for once", test_asks_for_more },
 		{ "asks only when it waits", test_asks_only_when_it_waits },
 		{ "asks for nothing after FIN", test_asks_for_nothing_after_fin },
