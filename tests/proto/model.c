@@ -109,6 +109,7 @@ static const char * const scenarios[] = {
 	"credits=5 prompt a.send=1,1 b.recv=D1 b.send=1 a.recv=D1 a.credits=4 b.credits=4",
 	"confirm credits=6 prompt a.send=1 b.recv=D1 a.fin b.fin a.credits=4 b.credits=7,4",
 	"asks credits=4 prompt a.send=1,1 b.send=1 a.recv=D1 a.credits=5 b.credits=6",
+	"asks unasked credits=4 prompt a.send=1,1 b.send=1 a.recv=D1 a.credits=5 b.credits=6",
 	"asks seqpacket credits=4 space=130 a.send=1,1 b.recv=D1 b.send=1 b.credits=6 a.credits=5",
 	"eagerly credits=4 prompt space=2 a.send=1,1 b.recv=N1,D1 b.send=1 a.recv=N1",
 	"eagerly prompt space=1 a.send=1,1,1 b.recv=D1,N2 b.send=1,1,1 a.recv=N1,DW2",

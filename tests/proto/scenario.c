@@ -156,6 +156,8 @@ static bool parse_word(struct scenario *sc, const char **s)
 		sc->invalidate = true;
 	else if (starts(s, "asks"))
 		sc->asks = true;
+	else if (starts(s, "unasked"))
+		sc->unasked = true;
 	else if (starts(s, "holds"))
 		sc->holds = true;
 	else if (starts(s, "eagerly"))
@@ -166,9 +168,9 @@ static bool parse_word(struct scenario *sc, const char **s)
 }
 
 /*
- * Words: seqpacket, prompt, slowcopy, confirm, invalidate, asks, holds, eagerly, ring=, credits=, space=, eager=,
- * channel=, piece=, adverts=, most= and overhead= (of messages in the ring); of side a or
- * b: a.send=1,2 a.recv=D2,NW3 a.cancel=1 a.unsend=1 a.credits=6,4 a.choices=WA,G a.fin.
+ * Words: seqpacket, prompt, slowcopy, confirm, invalidate, asks, unasked, holds, eagerly, ring=, credits=,
+ * space=, eager=, channel=, piece=, adverts=, most= and overhead= (of messages in the ring); of side a or b:
+ * a.send=1,2 a.recv=D2,NW3 a.cancel=1 a.unsend=1 a.credits=6,4 a.choices=WA,G a.fin.
  */
 int scenario_parse(struct scenario *sc, const char *text)
 {

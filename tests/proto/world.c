@@ -958,7 +958,7 @@ static void program_steps(struct step_list *l, u32 i)
 		add(l, STEP_SHUTDOWN, i, 0);
 	if (may_recv(s, plan))
 		add(l, STEP_RECV, i, 0);
-	if (s->nsizes < plan->nsizes && (!scenario.asks || s->e.credits_wanted))
+	if (s->nsizes < plan->nsizes && (!scenario.asks || scenario.unasked || s->e.credits_wanted))
 		add(l, STEP_RESIZE, i, 0);
 	for (j = 0; j < s->nrecvs && s->cancels < plan->cancels; j++) {
 		struct recv_op *op = &s->recv[j];

@@ -64,6 +64,7 @@ struct scenario {
 	bool confirm;		/* FIN is confirmed                         */
 	bool invalidate;	/* transfers may invalidate their key       */
 	bool asks;		/* a side that is short of credits asks     */
+	bool unasked;		/* but gets more without asking, too        */
 	bool holds;		/* adverts may wait while other things go    */
 	bool eagerly;		/* streams start without a ring             */
 	struct side_plan side[2];
