@@ -201,6 +201,9 @@ class Shell:
         if not self.status:
             os.write(self.fd, b"\x03")
             self.wait(lambda: self.status, "the end of a server")
+            # If it ended by itself just then, the shell is interrupted, and reports that before it runs this.
+            os.write(self.fd, b"printf '\\035'\n")
+            self.wait(lambda: re.search("\x1d\x1e0\x1e", self.data[self.begin:]), "a shell")
         self.begin = len(self.data)
         os.write(self.fd, typed.encode() + b"\n")
 
