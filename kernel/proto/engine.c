@@ -248,7 +248,7 @@ bool exs_tx_message(struct exs_engine *e, struct exs_tx *tx, u8 type)
 	tx->msg.data = NULL;
 	tx->msg.len = 0;
 	exs_credit_spend(e);
-	e->credits.other = true;
+	e->credits.other = type != EXS_MSG_CREDIT;
 	return true;
 }
 
@@ -279,7 +279,6 @@ static bool tx_credit(struct exs_engine *e, struct exs_tx *tx)
 	exs_tx_message(e, tx, EXS_MSG_CREDIT);
 	tx->msg.a = total;
 	tx->msg.b = few;
-	e->credits.other = false;
 	return true;
 }
 

@@ -484,6 +484,49 @@ static void peers_together(void)
 	must_be(counter("live_rings"), 1);
 }
 
+/* Three short messages from each end: before the answer comes, a CREDIT is due for them. */
+static void take_turns(const struct pair *p, int turns)
+{
+	int i, j;
+
+	for (i = 0; i < 2 * turns; i++) {
+		int from = i % 2 ? p->s : p->c, to = i % 2 ? p->c : p->s;
+
+		for (j = 0; j < 3; j++)
+			must_be(send(from, "12345", 5, 0), 5);
+		for (j = 0; j < 3; j++)
+			must_be(recv(to, (char [5]){}, 5, MSG_WAITALL), 5);
+	}
+}
+
+/* Each end gets more credits, once, and CREDITs go no more. */
+static void credits_for_turns(void)
+{
+	enum { TURNS = 100 };
+	struct pair p;
+
+	pair_open(&p);
+	take_turns(&p, TURNS);
+	must_be(delta("credits_grown"), 2);
+	check(delta("credits_tx") < TURNS / 2, "%ld CREDITs", delta("credits_tx"));
+}
+
+/* Where they may not have them it goes on as before, until they may. */
+static void credits_for_turns_denied(void)
+{
+	struct pair p;
+
+	pair_open(&p);
+	write_sysctl("max_user_pages", 1);
+	take_turns(&p, 20);
+	check(delta("credits_denied") >= 2, "%ld denied", delta("credits_denied"));
+	must_be(delta("credits_grown"), 0);
+	write_sysctl("max_user_pages", 1000);
+	while (delta("credits_grown") < 2)
+		take_turns(&p, 1);
+	must_be(delta("credits_grown"), 2);
+}
+
 /* Messages go without a ring if the user may not have it. */
 static void messages_without_ring(void)
 {
@@ -966,6 +1009,8 @@ static const struct e2e_case cases[] = {
 	{ "slow_group", slow_group, .on = ON_STREAM, .needs = NEEDS_ONE },
 	{ "idle_in_cgroup", idle_in_cgroup, .on = ON_BOTH, .needs = NEEDS_ONE },
 	{ "sends_in_cgroup", sends_in_cgroup, .on = ON_STREAM, .needs = NEEDS_ONE },
+	{ "credits_for_turns", credits_for_turns, .on = ON_BOTH, .needs = NEEDS_ONE },
+	{ "credits_for_turns_denied", credits_for_turns_denied, .on = ON_BOTH, .needs = NEEDS_ONE },
 	{ "messages_without_ring", messages_without_ring, .on = ON_SEQ, .needs = NEEDS_ONE },
 	{ "ring_charged", ring_charged, .on = ON_STREAM, .needs = NEEDS_ONE },
 	{ "peers_together", peers_together, .on = ON_STREAM, .needs = NEEDS_ONE },
