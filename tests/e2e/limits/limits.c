@@ -487,15 +487,16 @@ static void peers_together(void)
 /* Three short messages from each end: before the answer comes, a CREDIT is due for them. */
 static void take_turns(const struct pair *p, int turns)
 {
+	char got[5];
 	int i, j;
 
 	for (i = 0; i < 2 * turns; i++) {
 		int from = i % 2 ? p->s : p->c, to = i % 2 ? p->c : p->s;
 
 		for (j = 0; j < 3; j++)
-			must_be(send(from, "12345", 5, 0), 5);
+			must_be(send(from, "12345", sizeof(got), 0), sizeof(got));
 		for (j = 0; j < 3; j++)
-			must_be(recv(to, (char [5]){}, 5, MSG_WAITALL), 5);
+			must_be(recv(to, got, sizeof(got), MSG_WAITALL), sizeof(got));
 	}
 }
 
