@@ -261,7 +261,7 @@ bool exs_conn_receiving(struct exs_conn *conn)
 
 /*
  * The peer may leave before its device has acknowledged everything. But its FIN has
- * returned the credits of all messages that it had taken.
+ * returned the credits of all transfers that it had taken.
  */
 bool exs_conn_arrived(const struct exs_conn *conn)
 {

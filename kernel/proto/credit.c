@@ -20,10 +20,11 @@
  *    and not sent.
  * 6. A peer that sends without a credit, or returns more than we spent, breaks
  *    the rules.
- * 7. Credits come back in the order of the messages. So when FIN's credit is back,
- *    everything has arrived. Where a transport does not report arrival (config.confirm), a
- *    CREDIT is sent when every receive is posted again after FIN came. It is sent once, or
- *    two sides that have both sent FIN would exchange CREDITs for ever.
+ * 7. Credits come back in the order of the messages. So when the credit of a transfer, or of
+ *    FIN, is back, everything before it has arrived. What else is out then does not matter.
+ *    Where a transport does not report arrival (config.confirm), a CREDIT is sent when every
+ *    receive is posted again after FIN came. It is sent once, or two sides that have both
+ *    sent FIN would exchange CREDITs for ever.
  * 8. A CREDIT may announce more receives: they are posted, and the peer has that many more
  *    credits. Or fewer: only owed credits can be withheld, as the peer may be spending the
  *    others. Withheld credits count as returned.
@@ -45,15 +46,9 @@ void exs_credit_init(struct exs_engine *e)
 	e->credits.have = e->credits.peer_total;
 }
 
-/* FIN is posted and has its credit: rule 7. */
-void exs_credit_await_fin(struct exs_engine *e)
-{
-	e->credits.fin_left = e->credits.peer_total - e->credits.have;
-}
-
 bool exs_engine_confirmed(const struct exs_engine *e)
 {
-	return !e->config.confirm || (e->fin_sent && !e->credits.fin_left);
+	return !e->config.confirm || (e->fin_sent && exs_engine_all_arrived(e));
 }
 
 /* Rule 7. */
@@ -119,7 +114,7 @@ int exs_credit_resized(struct exs_engine *e, u32 n)
 	if (kept > c->peer_total - c->have)
 		return -EPROTO;
 	c->peer_total = n;
-	c->fin_left -= min(kept, c->fin_left);
+	c->awaited -= min(kept, c->awaited);
 	return 0;
 }
 

@@ -292,7 +292,7 @@ bool exs_tx_fin(struct exs_engine *e, struct exs_tx *tx)
 	e->fin_sent = true;
 	exs_held_forget(e);
 	exs_tx_message(e, tx, EXS_MSG_FIN);
-	exs_credit_await_fin(e);
+	exs_credit_await(e);
 	return true;
 }
 

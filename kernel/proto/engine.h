@@ -230,7 +230,7 @@ struct exs_credits {
 	u16 total;	/* receives that the peer knows of             */
 	u16 wanted;	/* receives to announce                        */
 	u16 peer_total;
-	u16 fin_left;	/* credits that return before FIN's does       */
+	u16 awaited;	/* until the last transfer's, or FIN's, is back */
 	u16 asked;	/* number last reported as too few             */
 	bool greet;	/* send a CREDIT even if none is due           */
 	bool fin_told;	/* sent because of FIN                         */
@@ -718,12 +718,13 @@ static inline bool exs_engine_wants_credits(const struct exs_engine *e)
 }
 
 /*
- * Whether the peer has returned every credit: all that we have sent has arrived, in its
- * receives, whatever the transport knows of that.
+ * Whether the peer has returned the credits of all transfers, and of FIN: they have arrived,
+ * whatever the transport knows of that. It may not have returned those of what went after
+ * them, such as a CREDIT.
  */
 static inline bool exs_engine_all_arrived(const struct exs_engine *e)
 {
-	return e->credits.have == e->credits.peer_total;
+	return !e->credits.awaited;
 }
 
 /**

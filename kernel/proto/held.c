@@ -100,6 +100,7 @@ static void write_begin(struct exs_engine *e, struct exs_snd *snd, u32 len, u32 
 	e->write.cancelled = false;
 	e->write.invalidate = false;
 	exs_credit_spend(e);
+	exs_credit_await(e);
 }
 
 /* Whether @held is used up, has only one key, and both sides can invalidate it. */

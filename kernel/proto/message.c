@@ -93,6 +93,7 @@ static void message_drop_advert(struct exs_engine *e)
 static bool message_tx_eager(struct exs_engine *e, struct exs_snd *snd, struct exs_tx *tx)
 {
 	exs_tx_message(e, tx, EXS_MSG_EAGER);
+	exs_credit_await(e);
 	tx->kind = EXS_TX_EAGER;
 	tx->snd = snd;
 	tx->len = snd->len;

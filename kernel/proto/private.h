@@ -188,6 +188,12 @@ static inline void exs_credit_spend(struct exs_engine *e)
 	e->credits.have--;
 }
 
+/* Rule 7: the credit of a transfer, or of FIN, has been spent. */
+static inline void exs_credit_await(struct exs_engine *e)
+{
+	e->credits.awaited = e->credits.peer_total - e->credits.have;
+}
+
 /* Credits for the header of a SEND that is about to be sent, or an immediate. */
 static inline u16 exs_credit_take_owed(struct exs_engine *e, u16 max)
 {
@@ -215,11 +221,9 @@ static inline int exs_credit_returned(struct exs_engine *e, u16 n)
 	if (n > e->credits.peer_total - e->credits.have)
 		return -EPROTO;
 	e->credits.have += n;
-	e->credits.fin_left -= min(n, e->credits.fin_left);
+	e->credits.awaited -= min(n, e->credits.awaited);
 	return 0;
 }
-
-void exs_credit_await_fin(struct exs_engine *e);
 
 /* Rule 8: whether to send a CREDIT for this alone. */
 static inline bool exs_credit_resize_due(const struct exs_engine *e)

@@ -195,6 +195,7 @@ static bool stream_tx_eager(struct exs_engine *e, struct exs_snd *snd, struct ex
 	if (exs_rule(RING_FULL))
 		len = min(len, e->space);
 	exs_tx_message(e, tx, EXS_MSG_EAGER);
+	exs_credit_await(e);
 	tx->kind = EXS_TX_EAGER;
 	tx->snd = snd;
 	tx->offset = snd->taken;

@@ -233,7 +233,7 @@ static void pack_side(const struct side *s, const struct side *o)
 		pack(s->e.credits_wanted);
 	}
 	if (scenario.confirm) {
-		pack(s->e.credits.fin_left);
+		pack(s->e.credits.awaited);
 		pack(s->e.credits.greet | s->e.credits.fin_told << 1);
 	}
 }

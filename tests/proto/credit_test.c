@@ -272,6 +272,44 @@ static void test_both_are_confirmed(void)
 	EXPECT(!next(&a) && !next(&b));
 }
 
+/* What @a sends next is a transfer. It arrives with its own credit, whatever follows it. */
+static void arrives(void)
+{
+	EXPECT(!exs_engine_all_arrived(&a));
+	exs_engine_greet(&a);
+	EXPECT(next(&a) && tx.msg.type == EXS_MSG_CREDIT && !exs_engine_all_arrived(&a));
+	while (a.credits.awaited > 1)
+		EXPECT(!exs_credit_returned(&a, 1) && !exs_engine_all_arrived(&a));
+	EXPECT(!exs_credit_returned(&a, 1) && exs_engine_all_arrived(&a));
+	EXPECT(a.credits.have == a.credits.peer_total - 1);
+}
+
+static void transfers_arrive(u8 socktype)
+{
+	pair_init(socktype, 8);
+	a.config.peer.eager_space = 100;
+	a.space = 100;
+	EXPECT(exs_engine_all_arrived(&a));
+	send_on(&a, &snd[0], 1);
+	EXPECT(next(&a) && tx.kind == EXS_TX_EAGER);
+	arrives();
+
+	pair_init(socktype, 8);
+	recv_on(&b, &rcv[0], 10000, EXS_RCV_DIRECT);
+	EXPECT(passes(&b, &a, EXS_MSG_ADVERT));
+	send_on(&a, &snd[0], 10000);
+	do
+		EXPECT(next(&a) && tx.kind == EXS_TX_WRITE);
+	while (!tx.last);
+	arrives();
+}
+
+static void test_transfers_arrive(void)
+{
+	transfers_arrive(EXS_WIRE_STREAM);
+	transfers_arrive(EXS_WIRE_SEQPACKET);
+}
+
 /* A message that is sent anyway carries it, and may use the last credit. */
 static void test_confirmed_by_any_send(void)
 {
@@ -463,6 +501,7 @@ int main(void)
 		{ "asks nobody who does not offer it", test_asks_nobody_else },
 		{ "asking of another number", test_asked_of_another_number },
 		{ "FIN is confirmed at once", test_fin_is_confirmed },
+		{ "transfers arrive with their credits", test_transfers_arrive },
 		{ "both FINs are, and once", test_both_are_confirmed },
 		{ "by any SEND, or the last credit", test_confirmed_by_any_send },
 		{ "not where the transport tells", test_confirmed_by_the_transport },

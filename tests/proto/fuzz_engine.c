@@ -128,7 +128,7 @@ static void check_engine(void)
 	MUST(e->credits.peer_total <= EXS_WIRE_CREDITS_MAX);
 	MUST(e->credits.total >= EXS_WIRE_CREDITS_MIN);
 	MUST(e->credits.owed + e->credits.granted <= e->credits.total);
-	MUST(e->credits.fin_left <= e->credits.peer_total - e->credits.have);
+	MUST(e->credits.awaited <= e->credits.peer_total - e->credits.have);
 }
 
 static void take_done(void)

@@ -12,7 +12,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#define LINE_LEN 128
+/* Of a reason, with how it begins. */
+#define LINE_LEN (REASON_MAX + 16)
 
 void control_send(const char *format, ...)
 {
@@ -34,13 +35,14 @@ static void read_line(char *line, const char *what)
 
 	for (;;) {
 		wait_io(e2e.control, POLLIN);
-		if (must(read(e2e.control, line + n, 1)) != 1 || !strncmp(line, "END ", 4))
+		if (must(read(e2e.control, line + n, 1)) != 1)
 			fail("the other side ended; waited for \"%s\"", what);
 		if (line[n] == '\n')
 			break;
 		check(++n < LINE_LEN, "a line without end; waited for \"%s\"", what);
 	}
 	line[n] = 0;
+	check(strncmp(line, "END ", 4), "the other side ended (%s); waited for \"%s\"", line + 4, what);
 }
 
 void control_wait(const char *what)

@@ -288,6 +288,7 @@ void lock_socket(struct locked_socket *l, int fd);
 void unlock_socket(struct locked_socket *l);
 
 /* lib/control.c: the other side of a client-and-server case */
+#define REASON_MAX 1024	/* bytes of why a side failed */
 void control_send(const char *format, ...) __attribute__((format(printf, 1, 2)));
 void control_wait(const char *what);		/* that exact line        */
 void control_number(const char *what, long value);

@@ -27,7 +27,6 @@
 
 #define CONTROL_PORT	7700
 #define STATUS_SKIP	77
-#define REASON_MAX	1024
 
 struct e2e e2e = { .topology = "one", .control = -1 };
 

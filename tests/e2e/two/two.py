@@ -137,16 +137,17 @@ def acknowledgments(machine, how):
         machine.check("tc qdisc del dev eth0 root")
 
 
-def late_acknowledgments(a, b, kind):
+def late_acknowledgments(a, b, case, delay):
     """Who has received everything closes, and the CM's word of it overtakes the acknowledgments: no send has failed.
 
-    They have half a second. A busy machine needs some of it.
+    Its FIN has returned the credits of all transfers, so any delay will do. If FIN went earlier (taker_shuts), they have
+    half a second. A busy machine needs some of it.
     """
     server = b.start(f"transfer --serve {B}")
     server.wait_for("^serving")
     try:
-        with acknowledgments(a, "delay 300ms"):
-            client = a.start(f"transfer --to {B} taker_leaves@{kind}")
+        with acknowledgments(a, f"delay {delay}"):
+            client = a.start(f"transfer --to {B} {case}")
             assert client.wait(LIMIT) == 0, client.output
     finally:
         server.kill()
