@@ -13,7 +13,7 @@
 #define EAGER_MESSAGES	(64u * EXS_WIRE_BUF_LEN)
 #define PIECE		(256u << 10)
 
-enum event_kind { ARRIVES, ACKED, SEND, RECV, ALARM };
+enum event_kind { ARRIVES, ACKED, SEND, RECV };
 
 struct event {
 	u64 at, order;
@@ -42,7 +42,7 @@ struct host {
 	bool queued[CLOCK_OPS];	/* the receive is with the engine    */
 	u64 busy_until;		/* the processor                     */
 	u64 link_until;
-	u64 alarm;
+	u64 alarm;		/* what the engine asked for, or 0   */
 	struct posted queue[SEND_SLOTS]; /* of sends, a circle       */
 	u32 first, queued_txs;
 	u32 in_flight;		/* begun, or in that queue           */
@@ -289,8 +289,6 @@ static u64 transmit_all(struct clock *c, struct host *h, u64 now)
 /* What a host does after each event: run the connection. */
 static void run(struct clock *c, struct host *h, u64 now)
 {
-	u64 alarm;
-
 	if (h->e.ring_wanted && c->way != CLOCK_DIRECT)
 		exs_engine_ring_ready(&h->e, c->ring);
 	else if (h->e.ring_wanted && c->load.messages)
@@ -302,10 +300,7 @@ static void run(struct clock *c, struct host *h, u64 now)
 	recvs_ended(c, h, now);
 	now += transmit_all(c, h, now);
 	h->busy_until = now;
-	alarm = exs_engine_alarm(&h->e);
-	if (alarm && alarm != h->alarm)
-		at(c, alarm, ALARM, h - c->host, 0, NULL);
-	h->alarm = alarm;
+	h->alarm = exs_engine_alarm(&h->e);
 }
 
 /* A message has come: to a receive, or to be kept. Return: the processor's work. */
@@ -371,29 +366,61 @@ static u64 handle(struct clock *c, struct host *h, const struct event *ev)
 		break;
 	case RECV:
 		return post_recv(c, h, ev->op);
-	case ALARM:
-		h->alarm = 0;
-		break;
 	}
 	return 0;
+}
+
+/* The first alarm before the next event; NULL if none is due by @end. */
+static struct host *next_alarm(struct clock *c, u64 end)
+{
+	struct host *h, *first = NULL;
+
+	if (c->nevents)
+		end = min(end, c->heap[0].at);
+	for (h = c->host; h < c->host + CLOCK_HOSTS; h++) {
+		if (!h->alarm || max(h->alarm, h->busy_until) > end)
+			continue;
+		end = max(h->alarm, h->busy_until);
+		first = h;
+	}
+	return first;
+}
+
+static void wake(struct clock *c, struct host *h)
+{
+	c->now = max(h->alarm, h->busy_until);
+	exs_engine_clock(&h->e, c->now, h->outstanding);
+	run(c, h, c->now);
+}
+
+static void next_event(struct clock *c)
+{
+	struct event ev = heap_get(c);
+	struct host *h = &c->host[ev.host];
+
+	if (h->busy_until > ev.at) {
+		ev.at = h->busy_until;	/* in its old order */
+		heap_put(c, ev);
+		return;
+	}
+	c->now = ev.at;
+	exs_engine_clock(&h->e, ev.at, h->outstanding);
+	run(c, h, ev.at + handle(c, h, &ev));
 }
 
 void clock_run(struct clock *c, u64 ns)
 {
 	u64 end = c->now + ns;
+	struct host *h;
 
-	while (c->nevents && c->heap[0].at <= end) {
-		struct event ev = heap_get(c);
-		struct host *h = &c->host[ev.host];
-
-		if (h->busy_until > ev.at) {
-			ev.at = h->busy_until;	/* in its old order */
-			heap_put(c, ev);
-			continue;
-		}
-		c->now = ev.at;
-		exs_engine_clock(&h->e, ev.at, h->outstanding);
-		run(c, h, ev.at + handle(c, h, &ev));
+	for (;;) {
+		h = next_alarm(c, end);
+		if (h)
+			wake(c, h);
+		else if (c->nevents && c->heap[0].at <= end)
+			next_event(c);
+		else
+			break;
 	}
 	c->now = end;
 }

@@ -30,6 +30,7 @@ struct frame {
 
 static struct frame *path;
 static u32 depth, max_depth;
+static bool at_end;			/* the world is the path's last one */
 static u64 transitions;
 
 #define SEEN_FIRST	(1u << 20)
@@ -101,6 +102,7 @@ static void push(u64 hash)
 	f->next = 0;
 	f->taken = 0;
 	f->hash = hash;
+	at_end = true;
 }
 
 static void pop(void)
@@ -133,12 +135,14 @@ static bool advance(void)
 {
 	struct frame *f = &path[depth - 1];
 
-	world = f->world;
+	if (!at_end)
+		world = f->world;
 	if (f->next == f->ninternal && !f->taken) {
 		f->taken = 1;
 		if (!world_quiescent_ok())
 			return false;
 	}
+	at_end = false;
 	if (f->next == f->nsteps) {
 		pop();
 		return true;

@@ -4,12 +4,12 @@
  * for every rule of the protocol one that must fail without it.
  *
  *	model			all of "make check"
- *	model families		the scenarios only
- *	model rules		the rules only
+ *	model PART		streams, messages, scenarios or rules only
  *	model [-RULE] SCENARIO...  these; with a trace if one fails
  */
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "explore.h"
 
@@ -283,35 +283,77 @@ static void take_out(const char *name)
 	}
 }
 
-/* What a first argument may name, instead of a scenario. */
-static bool is_part(const char *arg)
+static void run_rules(void)
 {
-	return !strcmp(arg, "rules") || !strcmp(arg, "families") || !strcmp(arg, "scenarios");
+	u32 i;
+
+	for (i = 0; i < COUNT(rules); i++)
+		run_rule(&rules[i]);
+	check_rules_complete();
+}
+
+static void run_families(bool messages)
+{
+	u32 i;
+
+	for (i = 0; i < COUNT(families); i++)
+		if (!strncmp(families[i].rest, "seqpacket", strlen("seqpacket")) == messages)
+			run_family(&families[i]);
+}
+
+static void run_streams(void)
+{
+	run_families(false);
+}
+
+static void run_messages(void)
+{
+	run_families(true);
+}
+
+static void run_scenarios(void)
+{
+	u32 i;
+
+	for (i = 0; i < COUNT(scenarios); i++)
+		run_scenario(scenarios[i]);
+}
+
+static const struct {
+	const char *name;
+	void (*run)(void);
+} parts[] = {
+	{ "streams", run_streams },
+	{ "messages", run_messages },
+	{ "scenarios", run_scenarios },
+	{ "rules", run_rules },
+};
+
+/* Run the parts of this name, or all. Return: whether there were any. */
+static bool run_parts(const char *name)
+{
+	bool any = false;
+	u32 i;
+
+	for (i = 0; i < COUNT(parts); i++) {
+		if (name && strcmp(name, parts[i].name))
+			continue;
+		parts[i].run();
+		any = true;
+	}
+	return any;
 }
 
 int main(int argc, char **argv)
 {
-	bool all = argc == 1;
-	u32 i;
 	int arg;
 
-	if (all || !strcmp(argv[1], "rules")) {
-		for (i = 0; i < COUNT(rules); i++)
-			run_rule(&rules[i]);
-		check_rules_complete();
-	}
-	if (all || !strcmp(argv[1], "families")) {
-		for (i = 0; i < COUNT(families); i++)
-			run_family(&families[i]);
-	}
-	if (all || !strcmp(argv[1], "scenarios")) {
-		for (i = 0; i < COUNT(scenarios); i++)
-			run_scenario(scenarios[i]);
-	}
+	if (argc == 1)
+		run_parts(NULL);
 	for (arg = 1; arg < argc; arg++) {
 		if (argv[arg][0] == '-')
 			take_out(argv[arg] + 1);
-		else if (!is_part(argv[arg]))
+		else if (!run_parts(argv[arg]))
 			run_scenario(argv[arg]);
 	}
 	return failed != 0;

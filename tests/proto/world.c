@@ -409,7 +409,7 @@ static void do_read(struct side *s, u32 len)
 {
 	struct exs_rcv *rcv = exs_rcv_head(&s->e);
 	struct recv_op *op = &s->recv[recv_index(s, rcv)];
-	u32 off, i, n = exs_engine_peek(&s->e, rcv, 0, &off);
+	u32 off = 0, i, n = exs_engine_peek(&s->e, rcv, 0, &off);
 
 	CHECK(n >= len, "peek shows less than there is");
 	for (i = 0; i < len; i++)
