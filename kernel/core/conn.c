@@ -265,11 +265,15 @@ bool exs_conn_receiving(struct exs_conn *conn)
  */
 bool exs_conn_arrived(const struct exs_conn *conn)
 {
+	lockdep_assert_held(&conn->lock);
+	return conn->engine_up && conn->engine.fin_rcvd && exs_engine_all_arrived(&conn->engine);
+}
+
+static bool exs_conn_all_posted(const struct exs_conn *conn)
+{
 	const struct exs_xfer *x;
 
 	lockdep_assert_held(&conn->lock);
-	if (!conn->engine_up || !conn->engine.fin_rcvd || !exs_engine_all_arrived(&conn->engine))
-		return false;
 	list_for_each_entry(x, &conn->sends, link)
 		if (!x->all_posted)
 			return false;
@@ -313,14 +317,15 @@ bool exs_conn_flushed(const struct exs_conn *conn)
 /* The error for a disconnect by the peer. conn->lock held. */
 static int exs_conn_disconnected(const struct exs_conn *conn)
 {
-	const struct exs_engine *e = &conn->engine;
 	int refused = ECONNREFUSED;	/* positive, as exs_conn_lost() takes it */
 
 	if (conn->state != EXS_CONN_UP)
 		return refused;
 	if (conn->orphan && exs_conn_flushed(conn))
 		return 0;
-	return e->fin_rcvd && (!exs_conn_sending(conn) || exs_conn_arrived(conn)) ? 0 : ECONNRESET;
+	if (!exs_conn_sending(conn))
+		return conn->engine.fin_rcvd ? 0 : ECONNRESET;
+	return exs_conn_arrived(conn) && exs_conn_all_posted(conn) ? 0 : ECONNRESET;
 }
 
 static void exs_conn_count_reset(struct exs_conn *conn, int err)

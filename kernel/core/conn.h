@@ -519,7 +519,10 @@ bool exs_conn_sending(const struct exs_conn *conn);
 /* Whether a receive may not have had its event yet. No lock held. */
 bool exs_conn_receiving(struct exs_conn *conn);
 
-/* Whether the peer has sent FIN, and has received everything that we sent. [locked], likewise */
+/*
+ * Whether the peer has sent FIN, and has received everything that was handed to the transport.
+ * [locked], likewise
+ */
 bool exs_conn_arrived(const struct exs_conn *conn);
 
 /* SO_KEEPALIVE: jiffies that the peer may be idle before a probe is sent; 0: no probes.

@@ -292,7 +292,8 @@ bool exs_tx_fin(struct exs_engine *e, struct exs_tx *tx)
 	e->fin_sent = true;
 	exs_held_forget(e);
 	exs_tx_message(e, tx, EXS_MSG_FIN);
-	exs_credit_await(e);
+	if (e->config.confirm)
+		exs_credit_await(e);
 	return true;
 }
 

@@ -230,12 +230,12 @@ struct exs_credits {
 	u16 total;	/* receives that the peer knows of             */
 	u16 wanted;	/* receives to announce                        */
 	u16 peer_total;
-	u16 awaited;	/* until the last transfer's, or FIN's, is back */
+	u16 awaited;	/* until the last transfer's (FIN's) is back   */
 	u16 asked;	/* number last reported as too few             */
 	bool greet;	/* send a CREDIT even if none is due           */
 	bool fin_told;	/* sent because of FIN                         */
 	bool stalled;	/* data waits for a credit (stats)             */
-	bool other;	/* the last message that was sent was no CREDIT */
+	bool other;	/* the last SEND was no CREDIT */
 	u8 alone;	/* CREDITs that were due all the same; EXS_CREDITS_FEW at most */
 };
 
@@ -718,9 +718,9 @@ static inline bool exs_engine_wants_credits(const struct exs_engine *e)
 }
 
 /*
- * Whether the peer has returned the credits of all transfers, and of FIN: they have arrived,
- * whatever the transport knows of that. It may not have returned those of what went after
- * them, such as a CREDIT.
+ * Whether the peer has returned the credits of all transfers (and, where the transport does
+ * not report arrival, of FIN): they have arrived, whatever the transport knows of that. It may
+ * not have returned those of what went after them, such as a CREDIT.
  */
 static inline bool exs_engine_all_arrived(const struct exs_engine *e)
 {

@@ -188,7 +188,7 @@ static inline void exs_credit_spend(struct exs_engine *e)
 	e->credits.have--;
 }
 
-/* Rule 7: the credit of a transfer, or of FIN, has been spent. */
+/* Rule 7: the credit of a transfer has been spent, or of a FIN that is to be confirmed. */
 static inline void exs_credit_await(struct exs_engine *e)
 {
 	e->credits.awaited = e->credits.peer_total - e->credits.have;

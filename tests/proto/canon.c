@@ -233,6 +233,7 @@ static void pack_side(const struct side *s, const struct side *o)
 		pack(s->e.credits_wanted);
 	}
 	if (scenario.confirm) {
+		/* Elsewhere it changes nothing, and of each state one history is checked. */
 		pack(s->e.credits.awaited);
 		pack(s->e.credits.greet | s->e.credits.fin_told << 1);
 	}

@@ -293,6 +293,8 @@ static void transfers_arrive(u8 socktype)
 	send_on(&a, &snd[0], 1);
 	EXPECT(next(&a) && tx.kind == EXS_TX_EAGER);
 	arrives();
+	exs_engine_shutdown(&a);
+	EXPECT(next(&a) && tx.msg.type == EXS_MSG_FIN && exs_engine_all_arrived(&a));
 
 	pair_init(socktype, 8);
 	recv_on(&b, &rcv[0], 10000, EXS_RCV_DIRECT);

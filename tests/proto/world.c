@@ -732,6 +732,19 @@ static void check_credits(const struct side *s, const struct side *o)
 	      "FIN is confirmed, and not there");
 }
 
+/* What has arrived according to its credits is not on its way. */
+static void check_arrived(const struct side *s, const struct side *o)
+{
+	u32 i;
+
+	if (!exs_engine_all_arrived(&s->e))
+		return;
+	CHECK(!s->e.write.snd && !o->landed, "a write under way has arrived");
+	for (i = 0; i < s->nout; i++)
+		CHECK(!s->out[i].write && s->out[i].type != EXS_MSG_EAGER &&
+		      s->out[i].type != EXS_MSG_WRITTEN, "data in flight have arrived");
+}
+
 /* Bytes of ring or eager space for data in flight. */
 static u32 space_in_flight(const struct side *s, const struct side *o)
 {
@@ -918,6 +931,7 @@ bool world_do(step_t step)
 	run_sides();
 	for (i = 0; i < 2 && !world_bad[0]; i++) {
 		check_credits(&world.side[i], &world.side[!i]);
+		check_arrived(&world.side[i], &world.side[!i]);
 		check_space(&world.side[i], &world.side[!i]);
 	}
 	return !world_bad[0];

@@ -460,20 +460,47 @@ static void taker_shuts(void)
 	take_all(fd);
 }
 
-static void all_taken(void)
+static void give_all(int fd, exs_qhandle_t q)
 {
-	exs_qhandle_t q = queue_new(TAKEN);
 	char *buf = pages(TAKEN * TAKEN_SIZE);
 	exs_mhandle_t m = region_new(buf, TAKEN * TAKEN_SIZE, EXS_ACCESS_READ);
-	int fd = meet(), i;
+	int i;
 
 	data_fill(8, 0, buf, TAKEN * TAKEN_SIZE);
 	for (i = 0; i < TAKEN; i++)
 		start_send(fd, buf + i * TAKEN_SIZE, TAKEN_SIZE, q, i, m);
+}
+
+static void all_sent(exs_qhandle_t q)
+{
+	int i;
+
 	for (i = 0; i < TAKEN; i++)
 		event_is(q, EXS_EVT_SEND, i, 0, TAKEN_SIZE);
-	must_be(recv(fd, small, 1, 0), 0);
 	control_send("done");
+}
+
+static void all_taken(void)
+{
+	exs_qhandle_t q = queue_new(TAKEN);
+	int fd = meet();
+
+	give_all(fd, q);
+	must_be(recv(fd, small, 1, 0), 0);
+	all_sent(q);
+}
+
+/* Its own FIN is not received any more. */
+static void all_taken_and_shut(void)
+{
+	exs_qhandle_t q = queue_new(TAKEN);
+	int fd = meet();
+
+	give_all(fd, q);
+	must_be(recv(fd, small, 1, 0), 0);
+	/* The connection may have ended. */
+	shutdown(fd, SHUT_WR);
+	all_sent(q);
 }
 
 static void peer_reset(void)
@@ -1086,6 +1113,7 @@ static const struct e2e_case cases[] = {
 	{ "closed_with_sends", closed_with_sends, .on = ON_BOTH },
 	{ "peer_closed", peer_closed, .on = ON_BOTH },
 	{ "taker_leaves", NULL, taker_leaves, all_taken, .on = ON_ALL6 | ON_FACES },
+	{ "taker_leaves_shut", NULL, taker_leaves, all_taken_and_shut, .on = ON_BOTH },
 	{ "taker_shuts", NULL, taker_shuts, all_taken, .on = ON_BOTH },
 	{ "peer_reset", peer_reset, .on = ON_BOTH },
 	{ "peer_reset_sends", peer_reset_sends, .on = ON_BOTH },
