@@ -73,6 +73,7 @@ struct e2e_case {
 	int limit;			/* seconds; 0: LIMIT           */
 	void (*before)(void);		/* first, in the case's process: may skip() */
 	const void *arg;		/* e2e.arg, of cases that share a function */
+	bool named;			/* runs only if it is named: another test does that */
 };
 
 /* Seconds that anything may take; a failure bound, scaled on debug kernels. */

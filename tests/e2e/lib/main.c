@@ -546,7 +546,7 @@ static int visit(const struct e2e_case *cases, char **names, visit_fn fn)
 
 	for (c = cases; c->name; c++) {
 		which = to_address && c->run ? 0 : wanted_variants(c, names);
-		if (!which)
+		if (!which || (c->named && !*names))
 			continue;
 		seen = true;
 		failed += visit_variants(c, getenv("E2E_ONCE") ? one_variant(c, which) : which, fn);

@@ -451,7 +451,7 @@ static void taker_leaves(void)
 	take_all(meet());
 }
 
-/* Its FIN cannot say what it receives afterwards: see late_acknowledgments in two.py. */
+/* Its FIN cannot say what it receives afterwards, so this needs time: late_acknowledgments in two.py. */
 static void taker_shuts(void)
 {
 	int fd = meet();
@@ -1114,7 +1114,7 @@ static const struct e2e_case cases[] = {
 	{ "peer_closed", peer_closed, .on = ON_BOTH },
 	{ "taker_leaves", NULL, taker_leaves, all_taken, .on = ON_ALL6 | ON_FACES },
 	{ "taker_leaves_shut", NULL, taker_leaves, all_taken_and_shut, .on = ON_BOTH },
-	{ "taker_shuts", NULL, taker_shuts, all_taken, .on = ON_BOTH },
+	{ "taker_shuts", NULL, taker_shuts, all_taken, .on = ON_BOTH, .named = true },
 	{ "peer_reset", peer_reset, .on = ON_BOTH },
 	{ "peer_reset_sends", peer_reset_sends, .on = ON_BOTH },
 	{ "bad_flags", bad_flags, .on = ON_BOTH },
