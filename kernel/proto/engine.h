@@ -235,7 +235,7 @@ struct exs_credits {
 	bool greet;	/* send a CREDIT even if none is due           */
 	bool fin_told;	/* sent because of FIN                         */
 	bool stalled;	/* data waits for a credit (stats)             */
-	bool other;	/* the last SEND was no CREDIT */
+	bool other;	/* the last SEND was no CREDIT                 */
 	u8 alone;	/* CREDITs that were due all the same; EXS_CREDITS_FEW at most */
 };
 

@@ -493,37 +493,33 @@ static void taker_shuts_one(void)
 	take(fd, 1);
 }
 
-static void all_taken(void)
+static void give_until_eof(int n, bool shut)
 {
-	exs_qhandle_t q = queue_new(TAKEN);
+	exs_qhandle_t q = queue_new(n);
 	int fd = meet();
 
-	give(fd, q, TAKEN);
+	give(fd, q, n);
 	must_be(recv(fd, small, 1, 0), 0);
-	given(q, TAKEN);
+	/* The connection may have ended. */
+	if (shut)
+		shutdown(fd, SHUT_WR);
+	given(q, n);
+}
+
+static void all_taken(void)
+{
+	give_until_eof(TAKEN, false);
 }
 
 static void one_taken(void)
 {
-	exs_qhandle_t q = queue_new(1);
-	int fd = meet();
-
-	give(fd, q, 1);
-	must_be(recv(fd, small, 1, 0), 0);
-	given(q, 1);
+	give_until_eof(1, false);
 }
 
 /* Its own FIN is not received any more. */
 static void all_taken_and_shut(void)
 {
-	exs_qhandle_t q = queue_new(TAKEN);
-	int fd = meet();
-
-	give(fd, q, TAKEN);
-	must_be(recv(fd, small, 1, 0), 0);
-	/* The connection may have ended. */
-	shutdown(fd, SHUT_WR);
-	given(q, TAKEN);
+	give_until_eof(TAKEN, true);
 }
 
 /* Neither acknowledgment nor credit comes: that has an end. See lost_acknowledgments in two.py. */
