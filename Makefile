@@ -13,8 +13,11 @@ DOCDIR	?= $(PREFIX)/share/doc/exs
 export BUILD PREFIX DESTDIR KDIR DOCDIR
 
 MAKEFLAGS += --no-print-directory
+jobs	:= -j$(shell nproc)
 KERNELS	?= 6.1 6.12
 kdir	 = $$(tests/vm/kernel $(1) kdir)
+# Of what the tests load, as lint compiles it, too.
+strict	:= W=1 KCFLAGS=-Werror
 
 .PHONY: all
 all: lib tools ## library and tools; and the module, if the running kernel's headers are installed
@@ -35,19 +38,19 @@ modules: deps-build ## exs.ko for KDIR=..., in build/RELEASE/
 	@scripts/build-module "$(KDIR)"
 
 stock-modules: deps-build deps-vm ## exs.ko for Debian's 6.1 and 6.12, or KERNELS=7.3
-	@set -e; for k in $(KERNELS); do tests/vm/stock $$k; scripts/build-module $(call kdir,$$k); done
+	@set -e; for k in $(KERNELS); do tests/vm/stock $$k; scripts/build-module $(call kdir,$$k) $(strict); done
 
 debug-kernel: deps-build deps-debug ## the kernel with all checkers, about 6 minutes the first time
 	@tests/debug-kernel/build > /dev/null
 
 debug-modules: debug-kernel ## exs.ko and exs_kunit.ko for the debug kernel
-	@scripts/build-module $$(tests/debug-kernel/build) W=1 KCFLAGS=-Werror
+	@scripts/build-module $$(tests/debug-kernel/build) $(strict)
 
 lib: deps-build ## libexs.so.1 and libexs.a, in build/lib/
-	@$(MAKE) -C lib BUILD=$(BUILD)
+	@$(MAKE) $(jobs) -C lib BUILD=$(BUILD)
 
 tools: lib ## exs-cp, exs-perf, exs-run, in build/tools/
-	@$(MAKE) -C tools BUILD=$(BUILD)
+	@$(MAKE) $(jobs) -C tools BUILD=$(BUILD)
 
 # With what "make install" puts there, installed anew when the library has changed.
 stage	:= $(BUILD)/stage
@@ -63,7 +66,7 @@ programs: ## Debian's programs that the tests run over EXS, unpacked in build/pr
 	@tests/vm/programs
 
 tests: lib tools examples deps-vm ## programs of the end-to-end tests, in build/tests/
-	@$(MAKE) -C tests/e2e BUILD=$(BUILD)
+	@$(MAKE) $(jobs) -C tests/e2e BUILD=$(BUILD)
 
 .PHONY: deps-build deps-vm deps-debug deps-lint deps-library deps-bench deps-series
 deps-build deps-vm deps-debug deps-lint deps-library deps-bench deps-series: deps-%:
@@ -80,10 +83,10 @@ lint: deps-build deps-vm deps-lint ## W=1, sparse (6.1 and 6.12, or KERNELS=7.3)
 	@set -e; for k in $(KERNELS); do tests/vm/stock $$k; done; tests/lint $(KERNELS)
 
 check-proto: deps-build ## protocol engine in user space: model, fuzz, sanitizers
-	@$(MAKE) -C tests/proto check BUILD=$(BUILD)
+	@$(MAKE) $(jobs) -C tests/proto check BUILD=$(BUILD)
 
 check-lib: deps-build deps-library ## libexs with a simulated kernel, under sanitizers; make install
-	@$(MAKE) -C tests/lib check BUILD=$(BUILD)
+	@$(MAKE) $(jobs) -C tests/lib check BUILD=$(BUILD)
 
 check-mutants: deps-build ## mutants of protocol and library, which the tests must detect
 	@tests/mutants/run
@@ -112,7 +115,8 @@ ifeq ($(KERNEL),debug)
 vm-modules: debug-modules
 else
 vm-modules: deps-build deps-vm
-	@scripts/build-module $(call kdir,$(KERNEL))
+	@tests/vm/stock $(KERNEL)
+	@scripts/build-module $(call kdir,$(KERNEL)) $(strict)
 endif
 .PHONY: vm-modules
 
