@@ -256,13 +256,16 @@ class Guest:
     def setup(self, kind):
         """Network and RDMA devices, as tests/vm/setup describes them."""
         if self.root != "/":
-            # Over what the headers' package has there, and writable.
-            self.check(f"set -e; mkdir -p /run/modules/upper /run/modules/work /lib/modules/{self.release};"
-                       f"mount -t overlay -o upperdir=/run/modules/upper,workdir=/run/modules/work,"
-                       f"lowerdir={in_guest(self.root)}/lib/modules/{self.release} modules /lib/modules/{self.release}")
+            self.modules_elsewhere(f"{in_guest(self.root)}/lib/modules/{self.release}")
         kind = self.name if self.name in ("a", "b") else kind
         if kind != "none":
             self.check(f"tests/vm/setup {kind}", timeout=BOOT_LIMIT)
+
+    def modules_elsewhere(self, place):
+        """They can be written to, and are not hidden when something is laid over /usr."""
+        self.check(f"""set -e; cd /run; mkdir -p modules/upper modules/work modules/{self.release}
+            mount -t overlay -o lowerdir={place},upperdir=modules/upper,workdir=modules/work modules modules/{self.release}
+            rm -rf /lib/modules/{self.release}; ln -s /run/modules/{self.release} /lib/modules""")
 
     def load_module(self, params="", file=None):
         """The log is looked at here: a test's part of it begins when the module is loaded."""
