@@ -315,9 +315,8 @@ struct exs_ep {
  *	context, sleeps, no lock held. Return: their number.
  * @drain: process completions, a bounded number. An event reports the rest, or the next
  *	completion. As above.
- * @go_on: what exs_conn_unused() or exs_conn_drained() has to wait for is over: it is to be
- *	called again.
- *	conn->lock held, does not sleep.
+ * @go_on: the threads have left that exs_conn_unused() or exs_conn_drained() had to wait
+ *	for: call it again. conn->lock held, does not sleep.
  * @close: start the teardown; any process context, conn->lock not held, does not wait.
  *	(RDMA has only one way to disconnect: core has told the peer what it means.) The
  *	teardown work calls exs_conn_drained() afterwards. May be called twice.
@@ -557,9 +556,10 @@ bool exs_conn_unused(struct exs_conn *conn);
  * exs_conn_drained() - nothing can access memory any more: end all transfers
  * @conn: exs_conn_unused(), and its queue pair is drained; not locked
  *
- * Nor does it wait for a thread that runs the connection.
+ * Does not wait for the thread that runs the connection.
  *
- * Return: whether all is over, and the endpoint may drop its reference; otherwise as above.
+ * Return: true: everything has ended, and the endpoint may drop its reference; false: call
+ * again after exs_ep_ops.go_on().
  */
 bool exs_conn_drained(struct exs_conn *conn);
 

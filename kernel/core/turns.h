@@ -49,9 +49,11 @@ static inline void exs_turn_init(struct exs_turn *turn, enum exs_pool pool,
  * @user: its user; the caller has a reference
  * @turn: the work's; if it waits, it stays until @again or exs_turn_leave()
  *
- * Context: process. Return: 1: go on until exs_turn_pass(), which needs the user;
- * EXS_TURN_WAITED: likewise, and it has waited; 0: it waits from now on; -EALREADY: it is
- * waiting already.
+ * Context: process.
+ *
+ * Return: 1: the work has a turn; at its end it calls exs_turn_pass(), and keeps the
+ * reference on @user until then. EXS_TURN_WAITED: the same, after waiting. 0: no turn is
+ * free; it waits, and @again will be called. -EALREADY: it is waiting already.
  */
 int exs_turn_take(struct exs_user *user, struct exs_turn *turn);
 

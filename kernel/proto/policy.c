@@ -6,10 +6,10 @@
  * The sender chooses, by the recent cost of either way: time while sends were outstanding,
  * per byte.
  *
- *  - When a direct phase has used all its adverts, it waits for the next as long as direct
- *    transfers have saved since the phase began, compared with the ring, plus a part in 32
- *    of the ring's time. So a receiver that is a little late does not end the phase, one
- *    that is often late soon does, and no case is much worse than the ring.
+ *  - When a direct phase has used all its adverts, it waits for the next one. The longest
+ *    wait is the time that direct transfers have saved in this phase, compared with the
+ *    ring, plus 1/32 of the ring's time. So a receiver that is a little late does not end
+ *    the phase, one that is often late soon does, and no case is much worse than the ring.
  *  - The ring's cost is forgotten, and so tried again, after direct transfers have waited
  *    much of the time for long.
  *  - An indirect phase stops now and then, and requests an advert. That costs a round trip.

@@ -18,7 +18,7 @@ struct rdma_cm_id;
 #define EXS_QUIRK_FAILED_IS_END	BIT(4)	/* an error of the QP is the peer's end */
 #define EXS_QUIRK_ERROR_RESETS	BIT(5)	/* disconnect before the error state   */
 #define EXS_QUIRK_SLOW_CONNECT	BIT(6)	/* rdma_connect() waits for the peer   */
-#define EXS_QUIRK_CALLERS_NET	BIT(7)	/* it and rdma_listen() use its netns  */
+#define EXS_QUIRK_CALLERS_NET	BIT(7)	/* it, rdma_listen(): caller's netns   */
 #define EXS_QUIRK_DEAF_ACCEPT	BIT(8)	/* the peer may miss a first message   */
 #define EXS_QUIRK_SIGNAL_ALL	BIT(9)	/* unsignalled WRs end too early       */
 #define EXS_QUIRK_LATE_PACKETS	BIT(10)	/* packets may come for a dead QP      */

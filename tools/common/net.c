@@ -47,8 +47,9 @@ static struct addrinfo *resolve(const struct endpoint *ep, int flags)
 	err = getaddrinfo(*ep->host ? ep->host : NULL, ep->port, &hints, &list);
 	if (!err)
 		return list;
-	say("%s port %s: %s", *ep->host ? ep->host : "*", ep->port,
-	    err == EAI_SYSTEM ? strerror(errno) : gai_strerror(err));
+	say("%s port %s: %s%s", *ep->host ? ep->host : "*", ep->port,
+	    err == EAI_SYSTEM ? strerror(errno) : gai_strerror(err),
+	    err == EAI_NONAME ? ": check the name, or give the address" : "");
 	return NULL;
 }
 

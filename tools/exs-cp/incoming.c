@@ -130,7 +130,7 @@ static bool reap(struct incoming *in)
 	if (!n)
 		return lost(in, ETIMEDOUT);
 	if (n < 0 && errno != EINTR)
-		say_errno("cannot wait for data");
+		say("cannot wait for data: %s%s", strerror(errno), net_call_advice(errno));
 	for (i = 0; i < n; i++)
 		if (!on_event(in, &ev[i]))
 			return false;

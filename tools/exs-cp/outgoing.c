@@ -90,7 +90,7 @@ static bool reap(struct outgoing *out, int timeout_s)
 		say("%s: %s: no progress for %d s (is the other machine alive? rdma link)", out->s->host, out->path,
 		    timeout_s);
 	if (n < 0 && errno != EINTR)
-		say_errno("cannot wait for the sends");
+		say("cannot wait for the sends: %s%s", strerror(errno), net_call_advice(errno));
 	return n > 0 && on_events(out, ev, n);
 }
 

@@ -223,7 +223,7 @@ static bool serve(const struct options *o, int fd)
 
 	net_name(fd, exs_getpeername, r.peer, sizeof(r.peer));
 	if (!r.digest)
-		say_errno("cannot compute checksums");
+		say("cannot compute checksums: %s: free some memory", strerror(errno));
 	ok = r.digest && greet(&r) && receive_all(&r);
 	close(fd);
 	buffers_free(&r.buffers);

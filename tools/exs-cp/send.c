@@ -238,7 +238,7 @@ int run_sender(const struct options *o)
 
 	snprintf(s.host, sizeof(s.host), "%s", o->ep.host);
 	if (!s.digest)
-		say_errno("cannot compute checksums");
+		say("cannot compute checksums: %s: free some memory", strerror(errno));
 	ok = s.digest && buffers_init(&s.buffers, o->buffers, o->size) &&
 	     connect_and_send(&s);
 	if (s.fd >= 0)

@@ -8,6 +8,7 @@
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "perf.h"
 #include "say.h"
@@ -106,7 +107,7 @@ bool pingpong_client(struct perf *p)
 	bool ok = t;
 
 	if (!t)
-		say_errno("cannot store the times");
+		say("cannot store the times: %s: use a smaller --count", strerror(errno));
 	perf_watch(true);
 	ok = ok && begin(p);
 	for (i = 0; ok && i < p->o->warmup; i++)

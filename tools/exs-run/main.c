@@ -160,7 +160,7 @@ static void preload(void)
 
 	if (asprintf(&all, "%s%s%s", library(), before ? ":" : "", before ?: "") < 0 ||
 	    setenv("LD_PRELOAD", all, 1)) {
-		say_errno("environment");
+		say_errno("cannot set LD_PRELOAD; free some memory");
 		exit(125);
 	}
 	free(all);

@@ -14,9 +14,9 @@
  *        |_________________________________| accept that is through with its offer,
  *                                            a file that was read
  *
- * An owner that finds it empty, with no offers, drops the file and frees it. The entry in the wait
- * queue is added before the last try before the lane is left idle: an event after
- * that try wakes.
+ * An owner that finds it empty, with no offers, drops the file and frees it. Before a lane
+ * becomes idle, its owner joins the socket's wait queue, and then tries once more. So no
+ * event is lost: one that comes after this try wakes the lane.
  *
  * There may be no such event, though: some sockets say that they are writable and
  * then EAGAIN (TCP without memory, an AF_UNIX datagram whose receiver is full). So

@@ -22,8 +22,8 @@
 /**
  * struct exs_busy - a wait
  * @q: where
- * @wait: until that is over
- * @until: or it is so late
+ * @wait: the condition that ends it
+ * @until: the time at which it ends anyway
  */
 struct exs_busy {
 	struct exs_queue *q;
