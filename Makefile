@@ -13,7 +13,8 @@ DOCDIR	?= $(PREFIX)/share/doc/exs
 export BUILD PREFIX DESTDIR KDIR DOCDIR
 
 MAKEFLAGS += --no-print-directory
-jobs	:= -j$(shell nproc)
+nproc	:= $(shell nproc)
+jobs	 = $(if $(findstring jobserver,$(MAKEFLAGS)),,-j$(nproc))
 KERNELS	?= 6.1 6.12
 kdir	 = $$(tests/vm/kernel $(1) kdir)
 # Of what the tests load, as lint compiles it, too.
@@ -151,8 +152,8 @@ uninstall: ## remove them, and the module for every kernel; with the same PREFIX
 	@set -e; for p in $(parts); do $(MAKE) -C $$p uninstall; done
 	@scripts/install --remove
 
-clean: ## remove everything built except the debug kernel
-	@find build -mindepth 1 -maxdepth 1 ! -name debug-kernel -exec rm -rf {} + 2> /dev/null || true
+clean: ## remove everything built except the kernels
+	@find build -mindepth 1 -maxdepth 1 ! -name debug-kernel ! -name 'stock-*' -exec rm -rf {} + 2> /dev/null || true
 
 distclean: ## remove everything built
 	@rm -rf build
