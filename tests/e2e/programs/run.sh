@@ -493,7 +493,7 @@ case_static_leaves()
 	[[ $OUT = *"so BPF makes all its sockets EXS"*/of/its ]] || fail "it says: $OUT"
 	wait_for "the cgroups to go" groups_are 0
 	OUT=$(unshare --pid --fork exs-run busybox true 2>&1) || fail "it says: $OUT"
-	[[ $OUT = *"use --cgroup, from outside"* ]] || fail "it says: $OUT"
+	[[ $OUT = *"run exs-run --cgroup outside of the container"* ]] || fail "it says: $OUT"
 }
 
 # A program that cannot be run leaves no cgroup; one that can have no cgroup runs all the same.
