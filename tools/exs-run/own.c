@@ -261,8 +261,7 @@ bool cgroup_own(int protocol)
 	bool entered;
 
 	if (getpid() == 1) {
-		say("exs-run is process 1 here, as in a container, and what turns EXS off afterwards would end with it: "
-		    "run exs-run --cgroup outside of the container");
+		say("exs-run is process 1, as in a container: run exs-run --cgroup outside of the container");
 		return false;
 	}
 	sigemptyset(&ends);
