@@ -34,7 +34,6 @@ TOP = os.path.dirname(os.path.dirname(HERE))
 BUILD = os.environ.get("EXS_BUILD") or os.path.join(TOP, "build")
 ACCEL = os.environ.get("EXS_ACCEL", "tcg,thread=multi")
 BOOT_LIMIT = 300
-HZ = 250                # of all kernels here
 # Of a report, what helps nobody: registers, code, and stale return addresses.
 NOISE = re.compile(r"\] +(\? |(R[0-9A-DS][0-9XIPS]|[CDF]S|CR\d|PKRU|Code): )")
 # The checkers cost memory: KASAN an eighth, a quarantine, and redzones.
@@ -82,7 +81,7 @@ def in_guest(path):
 
 
 @functools.cache
-def clock():
+def clock(kernel_name):
     """Kernel parameters that tell an emulated machine the rate of its TSC, which is this machine's.
 
     It would be measured against an emulated timer while the guest boots, and where both processors are busy with other
@@ -97,7 +96,10 @@ def clock():
         program = os.path.join(directory, "tsc")
         subprocess.run(["cc", "-O2", "-o", program, f"{HERE}/tsc.c"], check=True)
         khz = subprocess.run([program], check=True, text=True, stdout=subprocess.PIPE).stdout.strip()
-    return f"tsc_early_khz={khz} lpj={int(khz) * 1000 // HZ} "
+    told = f"tsc_early_khz={khz} "
+    with contextlib.suppress(OSError), open(kernel(kernel_name, "kdir") + "/.config", encoding="utf-8") as config:
+        told += f"lpj={int(khz) * 1000 // int(re.search('^CONFIG_HZ=([0-9]+)', config.read(), re.M)[1])} "
+    return told
 
 
 class Skip(Exception):
@@ -221,7 +223,7 @@ class Guest:
             "-smp", f"{self.processors},sockets={self.processors}", "-m", str(self.memory),
             "-kernel", kernel(self.kernel, "image"), "-initrd", initramfs,
             "-append", "console=ttyS0 loglevel=5 panic=-1 oops=panic log_buf_len=4M mitigations=off "
-                       f"net.ifnames=0 tsc=reliable {clock()}no_timer_check kasan_multi_shot "
+                       f"net.ifnames=0 tsc=reliable {clock(self.kernel)}no_timer_check kasan_multi_shot "
                        # What only the debug kernel has to be told, as it has no ACPI.
                        "pmtmr=0x608 "
                        # A processor that the host does not run is no report: all of them wait for 120 s.
