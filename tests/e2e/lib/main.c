@@ -536,24 +536,46 @@ static int visit_variants(const struct e2e_case *c, unsigned int which, visit_fn
 	return failed;
 }
 
+/* Which of its variants are to be visited. */
+static unsigned int visited_variants(const struct e2e_case *c, char **names)
+{
+	if ((to_address && c->run) || (c->named && !*names))
+		return 0;
+	return wanted_variants(c, names);
+}
+
+/* A name that no case has, or NULL: what a list of names says would else not be run, and nobody would know. */
+static const char *unknown_name(const struct e2e_case *cases, char **names)
+{
+	const struct e2e_case *c;
+
+	for (; *names; names++) {
+		char *one[2] = { *names };
+
+		for (c = cases; c->name && !visited_variants(c, one); c++)
+			;
+		if (!c->name)
+			return *names;
+	}
+	return NULL;
+}
+
 /* Visits each wanted case in each of its variants, or in one. */
 static int visit(const struct e2e_case *cases, char **names, visit_fn fn)
 {
+	const char *unknown = unknown_name(cases, names);
 	const struct e2e_case *c;
 	unsigned int which;
 	int failed = 0;
-	bool seen = false;
 
-	for (c = cases; c->name; c++) {
-		which = to_address && c->run ? 0 : wanted_variants(c, names);
-		if (!which || (c->named && !*names))
-			continue;
-		seen = true;
-		failed += visit_variants(c, getenv("E2E_ONCE") ? one_variant(c, which) : which, fn);
-	}
-	if (!seen && *names) {
-		fprintf(stderr, "no such case: %s\n", *names);
+	if (unknown) {
+		fprintf(stderr, "no such case: %s\n", unknown);
 		return 1;
+	}
+	for (c = cases; c->name; c++) {
+		which = visited_variants(c, names);
+		if (which)
+			failed += visit_variants(c, getenv("E2E_ONCE") ? one_variant(c, which) : which, fn);
 	}
 	return failed;
 }

@@ -21,7 +21,6 @@ import pty
 import re
 import select
 import shlex
-import shutil
 import subprocess
 import sys
 import termios
@@ -396,17 +395,15 @@ def follow_all(report):
     report.add("texts", "exceptions", exceptions_used(found))
     report.add("texts", "drop-ins", drop_ins(found))
     before = installed()
-    follow(report, README, Reader(0, REPOSITORY), readme)
+    follow(report, README, Reader(NOBODY, REPOSITORY), readme)
     report.add(README, "units", start_units(Reader(0, REPOSITORY), readme))
     reboot()
     follow(report, GUIDE, Reader(NOBODY, REPOSITORY), guide)
     steps = {title: chapter for title, chapter in guide.items() if re.match(r"[1-9]\.", title)}
     follow(report, GUIDE, Reader(NOBODY, f"{REPOSITORY}/build/examples", 64), steps, " 64k")
     programs = {title: chapter for title, chapter in readme.items() if title in ("A first program", "Tools")}
-    for built in ("build", "build/first"):
-        shutil.chown(f"{REPOSITORY}/{built}", NOBODY)
     follow(report, README, Reader(NOBODY, REPOSITORY, 64), programs, " 64k")
-    follow(report, README, Reader(0, REPOSITORY), last)
+    follow(report, README, Reader(NOBODY, REPOSITORY), last)
     report.add("README", "nothing stays", " ".join(sorted(installed() - before)))
 
 

@@ -49,7 +49,7 @@ make_modules()
 	depmod
 }
 
-# As much of sudo as the texts need, for an ordinary user who has built the examples.
+# As much of sudo as the texts need, for an ordinary user who has built what is to be installed.
 make_user()
 {
 	mkdir -p "$dir/bin"
@@ -57,7 +57,8 @@ make_user()
 	chmod u+s "$dir/setpriv"
 	printf '#!/bin/sh\nexec %s --reuid=0 --regid=0 --clear-groups "$@"\n' "$dir/setpriv" > "$dir/bin/sudo"
 	chmod +x "$dir/bin/sudo"
-	chown -R nobody "$dir/exs/build/examples"
+	chown nobody "$dir/exs/build"
+	chown -R nobody "$dir/exs/build/"{examples,lib,tools,"$release"}
 }
 
 # wait_for WHAT COMMAND...: until it succeeds.
