@@ -171,9 +171,9 @@ static u32 exs_hello_eager_space(const struct exs_conn *conn)
 	return ring ? min_t(u32, ring, EXS_HELLO_EAGER_SPACE) : EXS_HELLO_EAGER_SPACE;
 }
 
-void exs_conn_hello(const struct exs_conn *conn, struct exs_hello *hello)
+const struct exs_hello *exs_conn_hello(struct exs_conn *conn)
 {
-	*hello = (struct exs_hello) {
+	conn->hello = (struct exs_hello) {
 		.socktype	= conn->socktype,
 		.credits	= EXS_HELLO_CREDITS,
 		.max_adverts	= EXS_ADVERTS_MAX,
@@ -182,6 +182,7 @@ void exs_conn_hello(const struct exs_conn *conn, struct exs_hello *hello)
 		.features	= EXS_WIRE_FEATURES,
 		.eager_space	= exs_hello_eager_space(conn),
 	};
+	return &conn->hello;
 }
 
 static void exs_conn_tune(struct exs_conn *conn)
@@ -215,6 +216,7 @@ int exs_conn_set_option(struct exs_conn *conn, int name, int value)
 int exs_conn_established(struct exs_conn *conn, const struct exs_hello *peer)
 {
 	struct exs_engine_config config = {
+		.ours		= conn->hello,
 		.peer		= *peer,
 		.eager_max	= EXS_WIRE_DATA_MAX,
 		.ring_max	= EXS_RING_MESSAGE_MAX,
@@ -223,7 +225,6 @@ int exs_conn_established(struct exs_conn *conn, const struct exs_hello *peer)
 	int err = -EPROTO;
 
 	BUILD_BUG_ON(EXS_RING_MESSAGE_MAX > EXS_IMM_EACH_MAX);
-	exs_conn_hello(conn, &config.ours);
 	spin_lock(&conn->lock);
 	if (conn->state == EXS_CONN_CONNECTING && peer->socktype == conn->socktype) {
 		config.confirm = conn->ep->confirm;

@@ -170,6 +170,7 @@ struct exs_xfer {
  * @mss: bytes of data in a packet; 0: not known; read without the lock, too
  * @user: the user whose cap it counts against until it is gone; NULL while it is half-open;
  *	a charge, set before it is used
+ * @hello: ours, as it was sent; no lock, see exs_conn_hello()
  */
 struct exs_conn {
 	struct kref ref;
@@ -187,6 +188,7 @@ struct exs_conn {
 	int bound_dev_if;
 	u32 mss;
 	bool falls_back;
+	struct exs_hello hello;
 	struct sockaddr_storage local, peer;
 	/* private: to conn.c, run.c, data.c, message.c */
 	bool running, run_again;	/* exs_conn_run()                  */
@@ -375,8 +377,11 @@ static inline void exs_conn_put(struct exs_conn *conn)
 #define EXS_HELLO_CREDITS	(EXS_WIRE_CREDITS_MIN + 1)
 #define EXS_FIXED_CREDITS	16u
 
-/* Our hello. */
-void exs_conn_hello(const struct exs_conn *conn, struct exs_hello *hello);
+/*
+ * Our hello, which is sent next. The engine then keeps to it, whatever becomes of the options
+ * and sysctls that it was made from. Before exs_conn_established(); one caller at a time.
+ */
+const struct exs_hello *exs_conn_hello(struct exs_conn *conn);
 
 /* The socket drops the connection, which stays as an orphan for at most @linger jiffies (0:
  * none), then is reset. Receives end with ECANCELED.

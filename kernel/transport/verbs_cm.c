@@ -160,11 +160,8 @@ void exs_verbs_addresses(struct exs_verbs_ep *v)
 static void exs_verbs_param(struct exs_verbs_ep *v, struct rdma_conn_param *param,
 			    u8 *hello)
 {
-	struct exs_hello ours;
-	int len;
+	int len = exs_wire_put_hello(hello, EXS_WIRE_HELLO_LEN, exs_conn_hello(v->ep.conn));
 
-	exs_conn_hello(v->ep.conn, &ours);
-	len = exs_wire_put_hello(hello, EXS_WIRE_HELLO_LEN, &ours);
 	*param = (struct rdma_conn_param) {
 		.private_data		= hello,
 		.private_data_len	= WARN_ON_ONCE(len < 0) ? 0 : len,

@@ -212,6 +212,43 @@ static void bad_answer_event(void)
 	raw_close(&l);
 }
 
+static void say_eager(struct scene *s, uint32_t position, uint32_t len, uint32_t space)
+{
+	struct message m = { .type = EAGER, .a = position, .b = len, .c = space };
+	unsigned char buf[MESSAGE_LEN] = { 0 };
+
+	raw_send(&s->r, buf, encode(&m, buf) + len);
+}
+
+/* What it has told the peer still holds, although the option that it comes from has changed. */
+static void ring_set_meanwhile(void)
+{
+	struct hello hello = good_hello();
+	int fd = new_socket(), i;
+	union address at;
+	struct scene s;
+	char data[1000];
+	struct raw l;
+
+	raw_listen(&l, &at);
+	set_nonblock(fd, true);
+	must_fail(connect(fd, &at.sa, address_len(&at)), EINPROGRESS);
+	raw_take_request(&l, &s.r);
+	set_int(fd, SOL_EXS, EXS_SO_RING, 4096);
+	raw_accept(&s.r, &hello, sizeof(hello));
+	wait_io(fd, POLLOUT);
+	set_nonblock(fd, false);
+	/* More than 4096 bytes: 64 KiB were promised. */
+	for (i = 0; i < 5; i++)
+		say_eager(&s, i, sizeof(data), 0);
+	for (i = 0; i < 5; i++)
+		must_be(recv(fd, data, sizeof(data), 0), sizeof(data));
+	must_be(delta("resets_protocol"), 0);
+	close(fd);
+	raw_close(&s.r);
+	raw_close(&l);
+}
+
 /* -- hand-shakes that stop half way */
 
 /* Long enough for the part of the hand-shake that has to come before. */
@@ -680,14 +717,6 @@ static void attach_eager(struct scene *s)
 	hello.features = htole32(H_ASK | H_STREAM_EAGER);
 	hello.eager = htole32(2048);
 	attach_with(s, &hello, sizeof(hello));
-}
-
-static void say_eager(struct scene *s, uint32_t position, uint32_t len, uint32_t space)
-{
-	struct message m = { .type = EAGER, .a = position, .b = len, .c = space };
-	unsigned char buf[MESSAGE_LEN] = { 0 };
-
-	raw_send(&s->r, buf, encode(&m, buf) + len);
 }
 
 static void is_refused(struct scene *s, const char *what)
@@ -1539,6 +1568,7 @@ static const struct e2e_case cases[] = {
 	{ "never_confirms", never_confirms, .on = ON_PEERS, .needs = NEEDS_ONE },
 	{ "half_open_of_user", half_open_of_user, .on = ON_PEERS, .needs = NEEDS_ONE },
 	{ "half_open_not_charged", half_open_not_charged, .on = ON_PEERS, .needs = NEEDS_ONE },
+	{ "ring_set_meanwhile", ring_set_meanwhile, .on = ON_SEQ, .needs = NEEDS_ONE },
 	{ "never_greets", never_greets, .on = ON_PEERS, .needs = NEEDS_ONE },
 	{ "leaves_while_pending", leaves_while_pending, .on = ON_STREAM, .needs = NEEDS_ONE },
 	{ "listener_leaves_while_pending", listener_leaves_while_pending, .on = ON_STREAM, .needs = NEEDS_ONE },

@@ -295,6 +295,45 @@ static void rcvbuf(void)
 	fills_ring(&p, 32768);
 }
 
+/* Nothing of a send that waits can begin, as the peer has no ring; it ends its direction, and leaves. */
+static void leaves(struct pair *p)
+{
+	wait_delta("ring_stalls", 1);
+	must(shutdown(p->s, SHUT_WR));
+	must_be(recv(p->c, buf, 1, 0), 0);
+	close(p->s);
+}
+
+static void ringless_leaves(void)
+{
+	static char from[100000];
+	exs_qhandle_t q = queue_new(1);
+	struct pair p;
+
+	pair_with(&p, SOL_EXS, EXS_SO_RING, 0);
+	start_send(p.c, from, sizeof(from), q, 1, NO_REGION);
+	leaves(&p);
+	event_is(q, EXS_EVT_SEND, 1, ECONNRESET, 0);
+	must_be(so_error(p.c), ECONNRESET);
+	must_fail(send(p.c, "x", 1, MSG_NOSIGNAL), EPIPE);
+	close(p.c);
+}
+
+/* send(2) has already said that it succeeded. */
+static void ringless_leaves_plain(void)
+{
+	static char from[40000];
+	struct pair p;
+
+	pair_with(&p, SOL_EXS, EXS_SO_RING, 0);
+	must_be(send(p.c, from, sizeof(from), 0), sizeof(from));
+	leaves(&p);
+	check(poll_wait(p.c, POLLERR) & POLLERR, "no error");
+	must_fail(recv(p.c, buf, 1, 0), ECONNRESET);
+	must_be(recv(p.c, buf, 1, 0), 0);
+	close(p.c);
+}
+
 static void ring_off(void)
 {
 	static char from[100000], to[100000];
@@ -1035,6 +1074,8 @@ static const struct e2e_case cases[] = {
 	{ "ring_size_connected", ring_size_connected, .on = ON_STREAM, .needs = NEEDS_ONE },
 	{ "rcvbuf", rcvbuf, .on = ON_STREAM, .needs = NEEDS_ONE },
 	{ "ring_off", ring_off, .on = ON_STREAM, .needs = NEEDS_ONE },
+	{ "ringless_leaves", ringless_leaves, .on = ON_STREAM },
+	{ "ringless_leaves_plain", ringless_leaves_plain, .on = ON_STREAM },
 	{ "ring_off_reset", ring_off_reset, .on = ON_STREAM, .needs = NEEDS_ONE },
 	{ "ring_off_read_shut", ring_off_read_shut, .on = ON_STREAM, .needs = NEEDS_ONE },
 	{ "ring_off_and_on", ring_off_and_on, .on = ON_STREAM, .needs = NEEDS_ONE },
