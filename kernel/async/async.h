@@ -24,7 +24,7 @@
 int exs_async_init(void);
 void exs_async_exit(void);
 
-/* EXS_DEVICE, the last to come and the first to go. */
+/* EXS_DEVICE, by which programs get here. */
 int exs_device_init(void);
 void exs_device_exit(void);
 

@@ -21,8 +21,9 @@
  *
  * Life: created by connect() or by a connection request; the socket and the
  * endpoint hold a reference each. At its end, the endpoint's teardown work
- * disconnects, drains the queue pair and calls exs_conn_drained(). Only then do
- * transfers end whose memory the peer could still have written to.
+ * drains the queue pair, disconnects (iWARP: the reverse) and calls
+ * exs_conn_drained(). Only then do transfers end whose memory the peer could
+ * still have written to.
  */
 #ifndef EXS_CORE_CONN_H
 #define EXS_CORE_CONN_H

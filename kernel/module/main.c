@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * exs.ko: layers are initialised from the lowest up, the family last, and exit in
+ * exs.ko: layers are initialised from the lowest up, what programs see last, and exit in
  * reverse order. Nothing else belongs here: no other file sees all of them.
  */
 #include <linux/module.h>

@@ -114,7 +114,7 @@ static ssize_t read_full(struct outgoing *out, unsigned char *to, size_t len)
 
 static bool file_shrank(struct outgoing *out)
 {
-	say("%s: the file became shorter during the copy", out->path);
+	say("%s: the file became shorter during the copy: copy it again", out->path);
 	return false;
 }
 

@@ -71,7 +71,7 @@ static bool name_from_dest(struct output *out, const char *dest)
 
 	if (snprintf(dir, sizeof(dir), "%.*s", slash ? (int)(slash - dest) + 1 : 1,
 		     slash ? dest : ".") >= (int)sizeof(dir))
-		return fail(out, "the receiver's destination is too long");
+		return fail(out, "the receiver's destination is too long: start it in a directory nearer to it");
 	return open_dir(out, dir) && set_name(out, slash ? slash + 1 : dest);
 }
 

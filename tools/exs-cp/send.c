@@ -157,7 +157,7 @@ static bool examine(struct outgoing *out, struct stat *st)
 		return false;
 	}
 	if (S_ISDIR(st->st_mode)) {
-		say("%s: not copied: it is a directory", out->path);
+		say("%s: not copied: it is a directory (tar -c makes one file of it)", out->path);
 		return false;
 	}
 	out->size = SIZE_UNKNOWN;

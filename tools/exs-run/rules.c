@@ -154,9 +154,9 @@ static bool take_line(struct rules *rules, const char *line, const char *path)
 	if (!*line)
 		return true;
 	if (strlen(line) >= sizeof(words))
-		return complain(rules, "too long", "a rule");
+		return complain(rules, "too long, at most 127 bytes", "a rule");
 	if (rules->count == RULES_MAX)
-		return complain(rules, "too many rules", line);
+		return complain(rules, "too many rules, at most 251", line);
 	memset(r.rule, 0, sizeof(*r.rule));
 	strcpy(r.rule->text, line);
 	strcpy(words, line);
@@ -177,7 +177,7 @@ static bool take_lines(struct rules *rules, const char *text, const char *path)
 	for (; *text; text += len + !!text[len]) {
 		len = strcspn(text, "\n");
 		if (len >= sizeof(line))
-			return complain(rules, "too long", "a line");
+			return complain(rules, "too long, at most 255 bytes", "a line");
 		memcpy(line, text, len);
 		line[len] = 0;
 		line[strcspn(line, "#")] = 0;

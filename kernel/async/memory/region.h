@@ -78,7 +78,7 @@ struct exs_region {
 	bool written;
 };
 
-/* SIOCEXSMREG. Return: a descriptor or a negative errno. */
+/* EXS_IOC_MREG. Return: a descriptor or a negative errno. */
 int exs_region_ioctl(void __user *arg);
 
 /* By descriptor, with a reference: ERR_PTR(-EBADF), -EINVAL: no region. */

@@ -154,7 +154,7 @@ static inline struct exs_cqe *exs_queue_entries(const struct exs_queue *q)
  * queue.c
  */
 
-/* SIOCEXSQCREATE. Return: a descriptor or a negative errno. */
+/* EXS_IOC_QCREATE. Return: a descriptor or a negative errno. */
 int exs_queue_create(void __user *arg);
 
 /* Whether @file is a queue's. */

@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
-# Makes true in a guest what README.md and the programmer's guide assume: a machine where nothing is installed, the
+# Makes true in a guest what README.md and the programmer's guide assume: a machine where nothing of EXS is installed, the
 # repository, a user with sudo, eth0 with the addresses of the texts, and their names. Then letter.py types.
 #
 #   unshare -m letter.sh [CHAPTER...]
