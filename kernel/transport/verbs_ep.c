@@ -2,11 +2,12 @@
 /*
  * The life of an endpoint.
  *
- * It is created with an identifier of the CM, and holds a reference on its connection.
- * The teardown work ends it: it begins when the endpoint is closed and no step is being
- * taken, drains, disconnects (iWARP: the reverse), ends the transfers, and releases
- * everything. It never waits for a program. While the peer has time to answer, the work ends, and begins again with
- * the answer or after the timeout: so no worker sleeps, however many peers are dead.
+ * It is created with an identifier of the CM, and holds a reference on its connection. The
+ * teardown work ends it: it begins when the endpoint is closed and no step is being taken,
+ * drains, disconnects (iWARP: the reverse), ends the transfers, and releases everything. It
+ * never waits for a program. While the peer has time to answer, the work ends, and begins
+ * again with the answer or after the timeout: so no worker sleeps, however many peers are
+ * dead.
  */
 #include <linux/slab.h>
 

@@ -96,7 +96,7 @@ static bool find_hook(struct program *p)
 {
 	p->function = btf_function(HOOK);
 	if (p->function < 0)
-		say_errno("this needs a kernel with CONFIG_DEBUG_INFO_BTF; exs-run PROGRAM works without: /sys/kernel/btf/vmlinux");
+		say_errno("for cgroups the kernel needs CONFIG_DEBUG_INFO_BTF: /sys/kernel/btf/vmlinux");
 	else if (!p->function)
 		say("this kernel has no " HOOK ": whole cgroups need Linux 6.6 or later (with CONFIG_MPTCP)");
 	return p->function > 0;
