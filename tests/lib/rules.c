@@ -128,15 +128,19 @@ static void wrong(void)
 	memset(text, 'x', sizeof(text) - 1);
 	text[sizeof(text) - 1] = 0;
 	memcpy(text, "exs program ", 12);
+	CHECK(!rules_parse(&rules, text, PROGRAM) && strstr(rules.why, "too long, at most 255 bytes"));
+	text[255] = 0;
+	CHECK(!rules_parse(&rules, text, PROGRAM) && strstr(rules.why, "too long, at most 127 bytes"));
+	text[128] = 0;
 	CHECK(!rules_parse(&rules, text, PROGRAM) && strstr(rules.why, "too long"));
-	text[150] = 0;
-	CHECK(!rules_parse(&rules, text, PROGRAM) && strstr(rules.why, "too long"));
-	/* There are five of its own. */
+	text[127] = 0;
+	CHECK(rules_parse(&rules, text, PROGRAM));
+	/* There are five of its own, and 251 others. */
 	for (i = 0; i < RULES_MAX - 5; i++)
 		strcat(many, "exs\n");
 	parse(many);
 	strcat(many, "exs\n");
-	CHECK(!rules_parse(&rules, many, PROGRAM) && strstr(rules.why, "too many"));
+	CHECK(!rules_parse(&rules, many, PROGRAM) && strstr(rules.why, "too many rules, at most 251"));
 }
 
 const struct test rule_tests[] = {

@@ -220,30 +220,60 @@ static void say_eager(struct scene *s, uint32_t position, uint32_t len, uint32_t
 	raw_send(&s->r, buf, encode(&m, buf) + len);
 }
 
-/* What it has told the peer still holds, although the option that it comes from has changed. */
-static void ring_set_meanwhile(void)
+/* A socket whose EXS_SO_RING was @told when it sent its hello, and is @then by the answer; the listener's end in @s. */
+static int ring_changes(struct scene *s, struct raw *l, int told, int then)
 {
 	struct hello hello = good_hello();
-	int fd = new_socket(), i;
+	int fd = new_socket();
 	union address at;
-	struct scene s;
-	char data[1000];
-	struct raw l;
 
-	raw_listen(&l, &at);
+	raw_listen(l, &at);
+	set_int(fd, SOL_EXS, EXS_SO_RING, told);
 	set_nonblock(fd, true);
 	must_fail(connect(fd, &at.sa, address_len(&at)), EINPROGRESS);
-	raw_take_request(&l, &s.r);
-	set_int(fd, SOL_EXS, EXS_SO_RING, 4096);
-	raw_accept(&s.r, &hello, sizeof(hello));
+	raw_take_request(l, &s->r);
+	set_int(fd, SOL_EXS, EXS_SO_RING, then);
+	raw_accept(&s->r, &hello, sizeof(hello));
 	wait_io(fd, POLLOUT);
 	set_nonblock(fd, false);
-	/* More than 4096 bytes: 64 KiB were promised. */
-	for (i = 0; i < 5; i++)
-		say_eager(&s, i, sizeof(data), 0);
-	for (i = 0; i < 5; i++)
+	return fd;
+}
+
+static void eager_messages(struct scene *s, int fd, int count)
+{
+	char data[1000];
+	int i;
+
+	for (i = 0; i < count; i++)
+		say_eager(s, i, sizeof(data), 0);
+	for (i = 0; i < count; i++)
 		must_be(recv(fd, data, sizeof(data), 0), sizeof(data));
+}
+
+/* What it has told the peer still holds: room for more than 4096 bytes. */
+static void ring_lowered_meanwhile(void)
+{
+	struct scene s;
+	struct raw l;
+	int fd = ring_changes(&s, &l, 65536, 4096);
+
+	eager_messages(&s, fd, 5);
 	must_be(delta("resets_protocol"), 0);
+	close(fd);
+	raw_close(&s.r);
+	raw_close(&l);
+}
+
+/* As the peer knows of 4096 bytes, three of these messages are reason to return space. */
+static void ring_raised_meanwhile(void)
+{
+	struct message space;
+	struct scene s;
+	struct raw l;
+	int fd = ring_changes(&s, &l, 4096, 65536);
+
+	eager_messages(&s, fd, 3);
+	raw_hear(&s.r, SPACE, &space);
 	close(fd);
 	raw_close(&s.r);
 	raw_close(&l);
@@ -1568,7 +1598,8 @@ static const struct e2e_case cases[] = {
 	{ "never_confirms", never_confirms, .on = ON_PEERS, .needs = NEEDS_ONE },
 	{ "half_open_of_user", half_open_of_user, .on = ON_PEERS, .needs = NEEDS_ONE },
 	{ "half_open_not_charged", half_open_not_charged, .on = ON_PEERS, .needs = NEEDS_ONE },
-	{ "ring_set_meanwhile", ring_set_meanwhile, .on = ON_SEQ, .needs = NEEDS_ONE },
+	{ "ring_lowered_meanwhile", ring_lowered_meanwhile, .on = ON_SEQ, .needs = NEEDS_ONE },
+	{ "ring_raised_meanwhile", ring_raised_meanwhile, .on = ON_SEQ, .needs = NEEDS_ONE },
 	{ "never_greets", never_greets, .on = ON_PEERS, .needs = NEEDS_ONE },
 	{ "leaves_while_pending", leaves_while_pending, .on = ON_STREAM, .needs = NEEDS_ONE },
 	{ "listener_leaves_while_pending", listener_leaves_while_pending, .on = ON_STREAM, .needs = NEEDS_ONE },
