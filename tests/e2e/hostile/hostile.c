@@ -224,6 +224,7 @@ static void say_eager(struct scene *s, uint32_t position, uint32_t len, uint32_t
 static int ring_changes(struct scene *s, struct raw *l, int told, int then)
 {
 	struct hello hello = good_hello();
+	struct message greeting;
 	int fd = new_socket();
 	union address at;
 
@@ -234,6 +235,8 @@ static int ring_changes(struct scene *s, struct raw *l, int told, int then)
 	raw_take_request(l, &s->r);
 	set_int(fd, SOL_EXS, EXS_SO_RING, then);
 	raw_accept(&s->r, &hello, sizeof(hello));
+	/* Who accepts may not send before; POLLOUT comes a little earlier. */
+	raw_hear(&s->r, CREDIT, &greeting);
 	wait_io(fd, POLLOUT);
 	set_nonblock(fd, false);
 	return fd;
