@@ -154,6 +154,8 @@ void exs_conn_release(struct kref *ref)
 		exs_orphan_gone(conn);
 	if (conn->user)
 		exs_limit_uncharge(EXS_LIMIT_CONNS, 1, conn->user);
+	if (conn->owner)
+		exs_user_put(conn->owner);
 	mem_cgroup_put(conn->memcg);
 	kmem_cache_free(exs_conn_cache, conn);
 	exs_live(xn, conns, -1);

@@ -171,6 +171,8 @@ struct exs_xfer {
  * @mss: bytes of data in a packet; 0: not known; read without the lock, too
  * @user: the user whose cap it counts against until it is gone; NULL while it is half-open;
  *	a charge, set before it is used
+ * @owner: who connected, or listens: whose turns the hand-shake takes; a reference, or NULL while
+ *	it has no endpoint; constant
  * @hello: ours, as it was sent; no lock, see exs_conn_hello()
  */
 struct exs_conn {
@@ -183,6 +185,7 @@ struct exs_conn {
 	struct exs_options options;
 	struct mem_cgroup *memcg;
 	struct exs_user *user;
+	struct exs_user *owner;
 	enum exs_conn_state state;
 	u8 socktype;
 	u8 tos;

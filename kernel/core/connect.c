@@ -362,10 +362,14 @@ static struct exs_conn *exs_connect_make(struct exs_sock *xs)
 	conn->tos = exs_inet_tos(&xs->sk, xs->peer.ss_family);
 	conn->falls_back = exs_may_fall_back(xs);
 	err = exs_limit_charge(EXS_LIMIT_CONNS, 1, &conn->user);
-	if (!err)
-		err = exs_connect_endpoint(xs, conn);
+	if (err)
+		goto failed;
+	conn->owner = exs_user_get(conn->user);
+	err = exs_connect_endpoint(xs, conn);
 	if (!err)
 		return conn;
+
+failed:
 	exs_conn_put(conn);
 	return ERR_PTR(err);
 }

@@ -45,6 +45,7 @@
  * @ready: struct exs_waiting, for accept()
  * @waiters: struct exs_waiter, asynchronous accepts
  * @work: brings @ready and @waiters together
+ * @turn: the turn of @work, which allocates
  */
 struct exs_listen {
 	spinlock_t lock;	/* all below */
@@ -60,6 +61,7 @@ struct exs_listen {
 	struct list_head ready;
 	struct list_head waiters;
 	struct work_struct work;
+	struct exs_turn turn;
 };
 
 /* A connection that was not accepted yet; holds a reference. */
@@ -69,6 +71,11 @@ struct exs_waiting {
 };
 
 static void exs_listen_work(struct work_struct *work);
+
+static void exs_listen_again(struct exs_turn *turn)
+{
+	queue_work(exs_sock_wq, &container_of(turn, struct exs_listen, turn)->work);
+}
 
 static struct exs_listen *exs_listen_alloc(struct sock *sk)
 {
@@ -82,6 +89,7 @@ static struct exs_listen *exs_listen_alloc(struct sock *sk)
 	INIT_LIST_HEAD(&listen->ready);
 	INIT_LIST_HEAD(&listen->waiters);
 	INIT_WORK(&listen->work, exs_listen_work);
+	exs_turn_init(&listen->turn, EXS_POOL_MEMORY, exs_listen_again);
 	return listen;
 }
 
@@ -156,6 +164,8 @@ static struct exs_waiting *exs_waiting_alloc(struct exs_listen *listen)
 		kfree(w);
 		return NULL;
 	}
+	/* The listener ends after its requests. */
+	w->conn->owner = exs_user_get(listen->user);
 	return w;
 }
 
@@ -397,9 +407,8 @@ static struct exs_waiter *exs_listen_match(struct exs_listen *listen,
 	return *w ? waiter : NULL;
 }
 
-static void exs_listen_work(struct work_struct *work)
+static void exs_listen_serve(struct exs_listen *listen)
 {
-	struct exs_listen *listen = container_of(work, struct exs_listen, work);
 	struct exs_waiter *waiter;
 	struct exs_waiting *w;
 	struct sock *child;
@@ -418,6 +427,24 @@ static void exs_listen_work(struct work_struct *work)
 	spin_lock(&listen->lock);
 	exs_listen_kick(listen);
 	spin_unlock(&listen->lock);
+}
+
+static void exs_listen_work(struct work_struct *work)
+{
+	struct exs_listen *listen = container_of(work, struct exs_listen, work);
+
+	if (exs_turn_take(listen->user, &listen->turn) <= 0)
+		return;
+	exs_listen_serve(listen);
+	exs_turn_pass(listen->user, EXS_POOL_MEMORY);
+}
+
+/* The work is not queued any more, but by its turn. */
+static void exs_listen_stop_work(struct exs_listen *listen)
+{
+	cancel_work_sync(&listen->work);
+	exs_turn_leave(listen->user, &listen->turn);
+	cancel_work_sync(&listen->work);
 }
 
 int exs_listen_add_waiter(struct exs_listen *listen, struct exs_waiter *w)
@@ -634,7 +661,7 @@ void exs_listen_stop(struct exs_sock *xs, struct exs_bound *bound)
 	spin_lock(&listen->lock);
 	listen->open = false;
 	spin_unlock(&listen->lock);
-	cancel_work_sync(&listen->work);
+	exs_listen_stop_work(listen);
 	exs_transport.unbind(bound);
 	exs_listen_cancel_waiters(listen);
 	exs_listen_drop_all(listen);

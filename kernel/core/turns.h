@@ -16,7 +16,7 @@ enum exs_pool {
 	EXS_POOL_POLL,		/* polls                             */
 	EXS_POOL_CONNECT,	/* connects that block, of iWARP     */
 	EXS_POOL_ATTEMPT,	/* decisions about attempts          */
-	EXS_POOL_MEMORY,	/* runs of connections that allocate */
+	EXS_POOL_MEMORY,	/* what allocates for a connection   */
 	EXS_POOL_MAX
 };
 

@@ -12,9 +12,11 @@
  * The CM's handlers only record what happened. The task in connect(2), if it blocks,
  * takes the steps that follow: siw makes its TCP connection in the caller's network
  * namespace, so only this task can connect out of a container. Otherwise, and when that
- * task was interrupted, works take them: cm_work; but the step that sleeps until TCP's
- * connection is made, for minutes if the peer does not answer, has a work and a queue of
- * its own, and a user has at most net.exs.max_user_workers of them at a time.
+ * task was interrupted, works take them: cm_work; but those in which a worker may sleep for
+ * long have works and a queue of their own, and a user has at most net.exs.max_user_workers
+ * of each kind at a time (struct exs_verbs_slow). siw sleeps until TCP's connection is made,
+ * for minutes if the peer does not answer. And a queue pair's memory is the program's: the
+ * kernel stops whoever allocates for a cgroup that is over memory.high.
  */
 #include <linux/nsproxy.h>
 #include <linux/sched/signal.h>
@@ -95,19 +97,22 @@ static int exs_verbs_reject_errno(struct exs_verbs_ep *v, const struct rdma_cm_e
 	}
 }
 
-/* The steps in which a worker may sleep until the peer answers. */
-static unsigned long exs_verbs_blocking_steps(const struct exs_verbs_ep *v)
+/* The steps that are not cm_work's. Whether the connect is slow is known after the route. */
+static unsigned long exs_verbs_slow_steps(const struct exs_verbs_ep *v)
 {
-	return exs_verbs_has(v, EXS_QUIRK_SLOW_CONNECT) ? BIT(EXS_VERBS_DO_CONNECT) : 0;
+	return v->allocating.steps |
+	       (exs_verbs_has(v, EXS_QUIRK_SLOW_CONNECT) ? v->connecting.steps : 0);
 }
 
 static void exs_verbs_queue_steps(struct exs_verbs_ep *v, unsigned long steps)
 {
-	unsigned long blocking = exs_verbs_blocking_steps(v);
+	unsigned long slow = exs_verbs_slow_steps(v);
 
-	if (steps & blocking)
-		queue_work(exs_verbs_connect_wq, &v->connect_work);
-	if (steps & ~blocking)
+	if (steps & v->allocating.steps)
+		queue_work(exs_verbs_slow_wq, &v->allocating.work);
+	if (steps & slow & v->connecting.steps)
+		queue_work(exs_verbs_slow_wq, &v->connecting.work);
+	if (steps & ~slow)
 		queue_work(exs_verbs_wq, &v->cm_work);
 }
 
@@ -415,10 +420,10 @@ static int (*const exs_verbs_step[])(struct exs_verbs_ep *v) = {
 };
 
 /*
- * Take the @steps that are due; those that may sleep for long only if @blocking, which a
- * step may find out on the way. Return: 0, or -ERESTARTSYS. Sleeps.
+ * Take the @steps that are due; those that are slow only if @slow, which a step may find out
+ * on the way. Return: 0, or -ERESTARTSYS. Sleeps.
  */
-static int exs_verbs_take_steps(struct exs_verbs_ep *v, unsigned long steps, bool blocking)
+static int exs_verbs_take_steps(struct exs_verbs_ep *v, unsigned long steps, bool slow)
 {
 	struct mem_cgroup *old = set_active_memcg(v->ep.conn->memcg);
 	unsigned int i;
@@ -426,7 +431,7 @@ static int exs_verbs_take_steps(struct exs_verbs_ep *v, unsigned long steps, boo
 
 	mutex_lock(&v->step_mutex);
 	for (i = 0; i < ARRAY_SIZE(exs_verbs_step) && !err; i++) {
-		if (!blocking && BIT(i) & exs_verbs_blocking_steps(v))
+		if (!slow && BIT(i) & exs_verbs_slow_steps(v))
 			continue;
 		if (!(steps & BIT(i)) || !test_and_clear_bit(i, &v->todo) ||
 		    exs_verbs_is(v, EXS_VERBS_CLOSING))
@@ -479,7 +484,7 @@ static void exs_verbs_lost(struct exs_verbs_ep *v)
 void exs_verbs_cm_work(struct work_struct *work)
 {
 	struct exs_verbs_ep *v = container_of(work, struct exs_verbs_ep, cm_work);
-	unsigned long steps = EXS_VERBS_DO_STEPS & ~exs_verbs_blocking_steps(v);
+	unsigned long steps = EXS_VERBS_DO_STEPS & ~exs_verbs_slow_steps(v);
 
 	if (test_and_clear_bit(EXS_VERBS_DO_LOST, &v->todo))
 		exs_verbs_lost(v);
@@ -489,40 +494,71 @@ void exs_verbs_cm_work(struct work_struct *work)
 	exs_verbs_unhold(v);
 }
 
-void exs_verbs_connect_again(struct exs_turn *turn)
+static void exs_verbs_slow_again(struct exs_turn *turn)
 {
-	struct exs_verbs_ep *v = container_of(turn, struct exs_verbs_ep, turn);
-
-	queue_work(exs_verbs_connect_wq, &v->connect_work);
+	queue_work(exs_verbs_slow_wq, &container_of(turn, struct exs_verbs_slow, turn)->work);
 }
 
-/* The work holds the endpoint while it waits for its turn, and a closed one does not wait. */
-static void exs_verbs_connect_waits(struct exs_verbs_ep *v)
+/* The work holds the endpoint while it waits for its turn. */
+static void exs_verbs_slow_withdraw(struct exs_verbs_slow *slow)
 {
-	if (exs_verbs_is(v, EXS_VERBS_CLOSING) && exs_turn_withdraw(v->ep.conn->user, &v->turn))
-		exs_verbs_unhold(v);
+	if (exs_turn_withdraw(slow->v->ep.conn->owner, &slow->turn))
+		exs_verbs_unhold(slow->v);
 }
 
-void exs_verbs_connect_work(struct work_struct *work)
+static void exs_verbs_slow_work(struct work_struct *work)
 {
-	struct exs_verbs_ep *v = container_of(work, struct exs_verbs_ep, connect_work);
-	struct exs_user *user = v->ep.conn->user;
+	struct exs_verbs_slow *slow = container_of(work, struct exs_verbs_slow, work);
+	struct exs_verbs_ep *v = slow->v;
+	struct exs_user *owner = v->ep.conn->owner;
 	int turn;
 
 	if (!exs_verbs_hold(v))
 		return;
-	turn = exs_turn_take(user, &v->turn);
+	turn = exs_turn_take(owner, &slow->turn);
 	if (!turn) {
-		exs_verbs_connect_waits(v);
+		/* A closed one does not wait. */
+		if (exs_verbs_is(v, EXS_VERBS_CLOSING))
+			exs_verbs_slow_withdraw(slow);
 		return;
 	}
 	if (turn > 0) {
-		exs_verbs_take_steps(v, BIT(EXS_VERBS_DO_CONNECT), true);
-		exs_turn_pass(user, EXS_POOL_CONNECT);
+		exs_verbs_take_steps(v, slow->steps, true);
+		exs_turn_pass(owner, slow->turn.pool);
 	}
 	if (turn == EXS_TURN_WAITED)
 		exs_verbs_unhold(v);
 	exs_verbs_unhold(v);
+}
+
+static void exs_verbs_slow_init_one(struct exs_verbs_ep *v, struct exs_verbs_slow *slow,
+				    unsigned long steps, enum exs_pool pool)
+{
+	slow->v = v;
+	slow->steps = steps;
+	INIT_WORK(&slow->work, exs_verbs_slow_work);
+	exs_turn_init(&slow->turn, pool, exs_verbs_slow_again);
+}
+
+void exs_verbs_slow_init(struct exs_verbs_ep *v)
+{
+	exs_verbs_slow_init_one(v, &v->allocating,
+				BIT(EXS_VERBS_DO_ROUTE) | BIT(EXS_VERBS_DO_ACCEPT),
+				EXS_POOL_MEMORY);
+	exs_verbs_slow_init_one(v, &v->connecting, BIT(EXS_VERBS_DO_CONNECT), EXS_POOL_CONNECT);
+}
+
+/* The endpoint is closed. */
+void exs_verbs_slow_leave(struct exs_verbs_ep *v)
+{
+	exs_verbs_slow_withdraw(&v->allocating);
+	exs_verbs_slow_withdraw(&v->connecting);
+}
+
+void exs_verbs_slow_cancel(struct exs_verbs_ep *v)
+{
+	cancel_work_sync(&v->allocating.work);
+	cancel_work_sync(&v->connecting.work);
 }
 
 /* The hand-shake took too long; or it is done, and the peer is silent, or gone. */

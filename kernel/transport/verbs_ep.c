@@ -26,7 +26,7 @@
 struct workqueue_struct *exs_verbs_wq;
 struct workqueue_struct *exs_verbs_cq_wq;
 struct workqueue_struct *exs_verbs_end_wq;
-struct workqueue_struct *exs_verbs_connect_wq;
+struct workqueue_struct *exs_verbs_slow_wq;
 
 static struct kmem_cache *exs_verbs_cache;
 static atomic_t exs_verbs_count = ATOMIC_INIT(0);
@@ -62,8 +62,7 @@ static void exs_verbs_init_work(struct exs_verbs_ep *v)
 	INIT_WORK(&v->cm_work, exs_verbs_cm_work);
 	INIT_DELAYED_WORK(&v->cq_work, exs_verbs_cq_work);
 	refcount_set(&v->holds, 1);
-	INIT_WORK(&v->connect_work, exs_verbs_connect_work);
-	exs_turn_init(&v->turn, EXS_POOL_CONNECT, exs_verbs_connect_again);
+	exs_verbs_slow_init(v);
 	INIT_DELAYED_WORK(&v->teardown_work, exs_verbs_teardown);
 	INIT_DELAYED_WORK(&v->timer, exs_verbs_timer);
 	INIT_DELAYED_WORK(&v->stall_work, exs_verbs_stall_work);
@@ -214,7 +213,7 @@ static void exs_verbs_destroy(struct exs_verbs_ep *v)
 	rdma_destroy_id(v->id);
 	/* Nothing queues them again: the connection is over, and no step is taken. */
 	cancel_work_sync(&v->cm_work);
-	cancel_work_sync(&v->connect_work);
+	exs_verbs_slow_cancel(v);
 	cancel_delayed_work_sync(&v->timer);
 	cancel_delayed_work_sync(&v->stall_work);
 	/* This is the one that runs. */
@@ -272,9 +271,7 @@ void exs_verbs_close(struct exs_ep *ep)
 	if (test_and_set_bit(EXS_VERBS_CLOSING, &v->flags))
 		return;
 	wake_up(&v->wait);
-	/* A request has no user yet, and takes no turns either. */
-	if (ep->conn->user && exs_turn_withdraw(ep->conn->user, &v->turn))
-		exs_verbs_unhold(v);
+	exs_verbs_slow_leave(v);
 	exs_verbs_unhold(v);
 }
 
@@ -290,7 +287,7 @@ static const struct exs_verbs_queue {
 	 * flushes, are not either.
 	 */
 	{ &exs_verbs_wq, "exs_verbs", WQ_UNBOUND, 0 },
-	{ &exs_verbs_connect_wq, "exs_connect", WQ_UNBOUND, WQ_MAX_ACTIVE },
+	{ &exs_verbs_slow_wq, "exs_slow", WQ_UNBOUND, WQ_MAX_ACTIVE },
 	{ &exs_verbs_end_wq, "exs_end", WQ_UNBOUND, WQ_MAX_ACTIVE },
 	/*
 	 * Each connection has one item, and its rounds are bounded. So one at a time runs

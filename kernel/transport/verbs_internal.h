@@ -237,6 +237,22 @@ struct exs_verbs_recvs {
 	struct exs_verbs_recv recv[];
 };
 
+struct exs_verbs_ep;
+
+/**
+ * struct exs_verbs_slow - steps of a hand-shake in which a worker may sleep for long
+ * @v: whose
+ * @steps: which: bits of EXS_VERBS_DO_*
+ * @turn: they take turns
+ * @work: takes them, in exs_verbs_slow_wq
+ */
+struct exs_verbs_slow {
+	struct exs_verbs_ep *v;
+	unsigned long steps;
+	struct exs_turn turn;
+	struct work_struct work;
+};
+
 struct exs_bound;
 
 /* exs_transport.create */
@@ -259,8 +275,8 @@ int exs_verbs_create(struct net *net, struct exs_conn *conn);
  * @wait: for that task
  * @holds: exs_verbs_close(), and threads that take steps; teardown begins without them
  * @cm_work: takes the steps, or reports that the connection was lost
- * @connect_work: takes the step that waits for the peer (EXS_QUIRK_SLOW_CONNECT)
- * @turn: the turn of connect_work
+ * @allocating: the steps that allocate for the owner's memory cgroup
+ * @connecting: the one that waits for the peer (EXS_QUIRK_SLOW_CONNECT)
  * @teardown_work: the end
  * @end: its next step; used by that work only
  * @timer: limits the hand-shake; then greets a silent peer again; at the end limits the
@@ -335,8 +351,8 @@ struct exs_verbs_ep {
 	wait_queue_head_t wait;
 	refcount_t holds;
 	struct work_struct cm_work;
-	struct work_struct connect_work;
-	struct exs_turn turn;
+	struct exs_verbs_slow allocating;
+	struct exs_verbs_slow connecting;
 	struct delayed_work teardown_work;
 	enum exs_verbs_end end;
 	struct delayed_work timer;
@@ -414,10 +430,10 @@ static inline bool exs_verbs_has(const struct exs_verbs_ep *v, u32 quirk)
 	return v->quirks & quirk;
 }
 
-/* Hand-shakes that never wait for a peer. */
+/* Hand-shakes, except what is slow. */
 extern struct workqueue_struct *exs_verbs_wq;
-/* Connects of iWARP, which wait for the peer. */
-extern struct workqueue_struct *exs_verbs_connect_wq;
+/* struct exs_verbs_slow. */
+extern struct workqueue_struct *exs_verbs_slow_wq;
 /* Teardown: provider and CM may be slow. */
 extern struct workqueue_struct *exs_verbs_end_wq;
 /* Completions. */
@@ -443,8 +459,9 @@ void exs_verbs_unhold(struct exs_verbs_ep *v);
 int exs_verbs_conn_event(struct rdma_cm_id *id, struct rdma_cm_event *ev);
 int exs_verbs_connect(struct exs_ep *ep, bool nonblock, long timeout);
 void exs_verbs_cm_work(struct work_struct *work);
-void exs_verbs_connect_work(struct work_struct *work);
-void exs_verbs_connect_again(struct exs_turn *turn);
+void exs_verbs_slow_init(struct exs_verbs_ep *v);
+void exs_verbs_slow_leave(struct exs_verbs_ep *v);
+void exs_verbs_slow_cancel(struct exs_verbs_ep *v);
 void exs_verbs_timer(struct work_struct *work);
 void exs_verbs_note(struct exs_verbs_ep *v, unsigned int what);
 void exs_verbs_note_lost(struct exs_verbs_ep *v, int err);

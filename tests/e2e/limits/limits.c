@@ -293,6 +293,8 @@ static void group_open(void)
 	must(mkdir(GROUP, 0755));
 }
 
+enum { MANY = 200 };
+
 static void grouped_listener(void *arg)
 {
 	const struct dweller *d = arg;
@@ -300,7 +302,7 @@ static void grouped_listener(void *arg)
 	int fd;
 
 	write_group(GROUP "/cgroup.procs", "0");
-	fd = listener(4);
+	fd = listener(MANY);
 	at = name_of(fd);
 	tell(d->out.wr, port_of(&at));
 	hear(d->in.rd);
@@ -346,19 +348,25 @@ static void slow_listener(void *arg)
 	grouped_listener(arg);
 }
 
+static void workers_are_slow(void)
+{
+	struct utsname kernel;
+
+	must(uname(&kernel));
+	if (strtol(kernel.release, NULL, 10) >= 7)
+		skip("its workers were not seen to be slowed down");
+}
+
 /* That is not a worker that others need. */
 static void slow_group(void)
 {
 	struct dweller d = { pipe_open(), pipe_open(), false };
-	struct utsname kernel;
 	union address to;
 	struct pair p;
 	pid_t pid;
 	int c;
 
-	must(uname(&kernel));
-	if (strtol(kernel.release, NULL, 10) >= 7)
-		skip("its workers were not seen to be slowed down");
+	workers_are_slow();
 	group_open();
 	write_sysctl("ring_size", 1 << 20);
 	pid = spawn(slow_listener, &d);
@@ -376,6 +384,52 @@ static void slow_group(void)
 	join(pid);
 	close(c);
 	pair_close(&p);
+	wait_until(!counter("live_conns"));
+	must(rmdir(GROUP));
+}
+
+static bool accept_is_slow(void)
+{
+	return workers_below("exs_verbs_slow_work", "mem_cgroup_handle_over_high");
+}
+
+static void connect_as_nobody(void *arg)
+{
+	struct pair p;
+
+	(void)arg;
+	drop_privileges();
+	pair_open(&p);
+}
+
+/* Nor do its hand-shakes take all workers: they have turns, and other users have theirs. */
+static void slow_group_listens(void)
+{
+	struct dweller d = { pipe_open(), pipe_open(), false };
+	int fds[MANY], n = 0, i;
+	union address to;
+	pid_t pid;
+
+	workers_are_slow();
+	group_open();
+	write_sysctl("max_user_workers", 1);
+	pid = spawn(slow_listener, &d);
+	to = address_of(SERVER, hear(d.out.rd));
+	do {
+		check(n < MANY, "%d connections, and no worker is slowed down", n);
+		fds[n] = new_socket();
+		set_nonblock(fds[n], true);
+		must_fail(connect(fds[n++], &to.sa, address_len(&to)), EINPROGRESS);
+	} while (!accept_is_slow());
+	join(spawn(connect_as_nobody, NULL));
+	must_be(workers_not_below("exs_verbs_slow_work", "mem_cgroup_handle_over_high"), 0);
+	for (i = 0; i < n; i++) {
+		wait_io(fds[i], POLLOUT);
+		must_be(so_error(fds[i]), 0);
+		close(fds[i]);
+	}
+	tell(d.in.wr, 1);
+	join(pid);
 	wait_until(!counter("live_conns"));
 	must(rmdir(GROUP));
 }
@@ -1008,6 +1062,7 @@ static const struct e2e_case cases[] = {
 	{ "network_namespaces", network_namespaces, .on = ON_EXS, .needs = NEEDS_ONE },
 	{ "ring_in_cgroup", ring_in_cgroup, .on = ON_STREAM, .needs = NEEDS_ONE },
 	{ "slow_group", slow_group, .on = ON_STREAM, .needs = NEEDS_ONE },
+	{ "slow_group_listens", slow_group_listens, .on = ON_BOTH, .needs = NEEDS_ONE },
 	{ "idle_in_cgroup", idle_in_cgroup, .on = ON_BOTH, .needs = NEEDS_ONE },
 	{ "sends_in_cgroup", sends_in_cgroup, .on = ON_STREAM, .needs = NEEDS_ONE },
 	{ "credits_for_turns", credits_for_turns, .on = ON_BOTH, .needs = NEEDS_ONE },

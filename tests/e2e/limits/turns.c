@@ -412,6 +412,29 @@ static void locked_connects(void)
 	raw_close(&peer);
 }
 
+/* -- hand-shakes, and sockets of accept operations */
+
+/* Each gives its turn back. */
+static void accepts(void)
+{
+	exs_qhandle_t q = queue_new(1);
+	int i, c, fd = listener(4);
+	union address at = name_of(fd);
+	exs_event_t ev;
+
+	write_sysctl("max_user_workers", 1);
+	for (i = 0; i < 3; i++) {
+		must(exs_accept(fd, NULL, 0, q, i));
+		c = socket_on(CLIENT);
+		set_nonblock(c, true);
+		must_fail(connect(c, &at.sa, address_len(&at)), EINPROGRESS);
+		ev = event_next(q);
+		event_check(&ev, EXS_EVT_ACCEPT, i, 0, 0);
+		close(event_newfd(&ev));
+		close(c);
+	}
+}
+
 static const struct e2e_case cases[] = {
 	{ "feed_leaves", feed_leaves, .on = ON_STREAM | ON_TCP, .needs = NEEDS_ONE },
 	{ "locked_sockets", locked_sockets, .on = ON_TCP, .needs = NEEDS_ONE },
@@ -422,6 +445,7 @@ static const struct e2e_case cases[] = {
 	{ "lingering_for_no_time", lingering_for_no_time, .on = ON_TCP, .needs = NEEDS_ONE },
 	{ "lingering_later", lingering_later, .on = ON_TCP, .needs = NEEDS_ONE },
 	{ "silent_files", silent_files, .on = ON_STREAM, .needs = NEEDS_ONE },
+	{ "accepts", accepts, .on = ON_BOTH, .needs = NEEDS_ONE },
 	{ "locked_connects", locked_connects, .on = ON_STREAM, .needs = NEEDS_ONE },
 	{ }
 };
