@@ -10,8 +10,8 @@
  * A task with CAP_SYS_RESOURCE in the initial user namespace is counted but not bounded,
  * as with the kernel's other limits per user.
  *
- * A struct exs_user exists while anything is charged to it, and while a listener
- * remembers it. Finding one takes only RCU, and charging it a few atomic operations. The
+ * A struct exs_user exists while anything is charged to it, and while a listener or a
+ * connection remembers it. Finding one takes only RCU, and charging it a few atomic operations. The
  * lock protects changes of the table.
  */
 #include <linux/capability.h>

@@ -89,7 +89,7 @@ static struct exs_listen *exs_listen_alloc(struct sock *sk)
 	INIT_LIST_HEAD(&listen->ready);
 	INIT_LIST_HEAD(&listen->waiters);
 	INIT_WORK(&listen->work, exs_listen_work);
-	exs_turn_init(&listen->turn, EXS_POOL_MEMORY, exs_listen_again);
+	exs_turn_init(&listen->turn, EXS_POOL_ACCEPT, exs_listen_again);
 	return listen;
 }
 
@@ -429,17 +429,30 @@ static void exs_listen_serve(struct exs_listen *listen)
 	spin_unlock(&listen->lock);
 }
 
+static bool exs_listen_is_open(struct exs_listen *listen)
+{
+	bool open;
+
+	spin_lock(&listen->lock);
+	open = listen->open;
+	spin_unlock(&listen->lock);
+	return open;
+}
+
 static void exs_listen_work(struct work_struct *work)
 {
 	struct exs_listen *listen = container_of(work, struct exs_listen, work);
 
-	if (exs_turn_take(listen->user, &listen->turn) <= 0)
+	if (!exs_listen_is_open(listen) || exs_turn_take(listen->user, &listen->turn) <= 0)
 		return;
 	exs_listen_serve(listen);
-	exs_turn_pass(listen->user, EXS_POOL_MEMORY);
+	exs_turn_pass(listen->user, EXS_POOL_ACCEPT);
 }
 
-/* The work is not queued any more, but by its turn. */
+/*
+ * @listen is closed, so a work that begins from now on takes no turn. One that waits for its
+ * turn may still be queued by that.
+ */
 static void exs_listen_stop_work(struct exs_listen *listen)
 {
 	cancel_work_sync(&listen->work);

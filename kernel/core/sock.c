@@ -14,8 +14,8 @@
 #include "stats.h"
 
 /*
- * Apart, as deciding an attempt may wait without limit for lock_sock, and takes turns. Passing
- * accepted connections to waiting operations does not wait.
+ * Passing accepted connections to waiting operations; deciding attempts. Both take turns: the
+ * first allocates for a memory cgroup, the second may wait without limit for lock_sock.
  */
 struct workqueue_struct *exs_sock_wq, *exs_attempt_wq;
 
@@ -51,7 +51,7 @@ int exs_sock_init(void)
 {
 	int err = -ENOMEM;
 
-	exs_sock_wq = alloc_workqueue("exs_sock", WQ_UNBOUND, 0);
+	exs_sock_wq = alloc_workqueue("exs_sock", WQ_UNBOUND, WQ_MAX_ACTIVE);
 	if (!exs_sock_wq)
 		return err;
 	exs_attempt_wq = alloc_workqueue("exs_attempt", WQ_UNBOUND, WQ_MAX_ACTIVE);

@@ -16,7 +16,9 @@ enum exs_pool {
 	EXS_POOL_POLL,		/* polls                             */
 	EXS_POOL_CONNECT,	/* connects that block, of iWARP     */
 	EXS_POOL_ATTEMPT,	/* decisions about attempts          */
-	EXS_POOL_MEMORY,	/* what allocates for a connection   */
+	EXS_POOL_MEMORY,	/* runs of connections that allocate */
+	EXS_POOL_QP,		/* queue pairs of hand-shakes        */
+	EXS_POOL_ACCEPT,	/* sockets of accept operations      */
 	EXS_POOL_MAX
 };
 
@@ -60,7 +62,10 @@ int exs_turn_take(struct exs_user *user, struct exs_turn *turn);
 /* Stop waiting. Return: whether it waited; otherwise it begins, or has begun. */
 bool exs_turn_withdraw(struct exs_user *user, struct exs_turn *turn);
 
-/* The turn is not needed any more. Return: whether it waited. Process context. */
+/*
+ * The turn is not needed any more: no exs_turn_take() follows. Return: whether it waited.
+ * Process context.
+ */
 bool exs_turn_leave(struct exs_user *user, struct exs_turn *turn);
 
 /* A work has ended: the one of @pool that has waited longest begins again. */

@@ -13,7 +13,7 @@
  * takes the steps that follow: siw makes its TCP connection in the caller's network
  * namespace, so only this task can connect out of a container. Otherwise, and when that
  * task was interrupted, works take them: cm_work; but those in which a worker may sleep for
- * long have works and a queue of their own, and a user has at most net.exs.max_user_workers
+ * long have works and queues of their own, and a user has at most net.exs.max_user_workers
  * of each kind at a time (struct exs_verbs_slow). siw sleeps until TCP's connection is made,
  * for minutes if the peer does not answer. And a queue pair's memory is the program's: the
  * kernel stops whoever allocates for a cgroup that is over memory.high.
@@ -109,9 +109,9 @@ static void exs_verbs_queue_steps(struct exs_verbs_ep *v, unsigned long steps)
 	unsigned long slow = exs_verbs_slow_steps(v);
 
 	if (steps & v->allocating.steps)
-		queue_work(exs_verbs_slow_wq, &v->allocating.work);
+		queue_work(v->allocating.wq, &v->allocating.work);
 	if (steps & slow & v->connecting.steps)
-		queue_work(exs_verbs_slow_wq, &v->connecting.work);
+		queue_work(v->connecting.wq, &v->connecting.work);
 	if (steps & ~slow)
 		queue_work(exs_verbs_wq, &v->cm_work);
 }
@@ -496,7 +496,9 @@ void exs_verbs_cm_work(struct work_struct *work)
 
 static void exs_verbs_slow_again(struct exs_turn *turn)
 {
-	queue_work(exs_verbs_slow_wq, &container_of(turn, struct exs_verbs_slow, turn)->work);
+	struct exs_verbs_slow *slow = container_of(turn, struct exs_verbs_slow, turn);
+
+	queue_work(slow->wq, &slow->work);
 }
 
 /* The work holds the endpoint while it waits for its turn. */
@@ -532,10 +534,12 @@ static void exs_verbs_slow_work(struct work_struct *work)
 }
 
 static void exs_verbs_slow_init_one(struct exs_verbs_ep *v, struct exs_verbs_slow *slow,
-				    unsigned long steps, enum exs_pool pool)
+				    unsigned long steps, enum exs_pool pool,
+				    struct workqueue_struct *wq)
 {
 	slow->v = v;
 	slow->steps = steps;
+	slow->wq = wq;
 	INIT_WORK(&slow->work, exs_verbs_slow_work);
 	exs_turn_init(&slow->turn, pool, exs_verbs_slow_again);
 }
@@ -544,8 +548,9 @@ void exs_verbs_slow_init(struct exs_verbs_ep *v)
 {
 	exs_verbs_slow_init_one(v, &v->allocating,
 				BIT(EXS_VERBS_DO_ROUTE) | BIT(EXS_VERBS_DO_ACCEPT),
-				EXS_POOL_MEMORY);
-	exs_verbs_slow_init_one(v, &v->connecting, BIT(EXS_VERBS_DO_CONNECT), EXS_POOL_CONNECT);
+				EXS_POOL_QP, exs_verbs_qp_wq);
+	exs_verbs_slow_init_one(v, &v->connecting, BIT(EXS_VERBS_DO_CONNECT),
+				EXS_POOL_CONNECT, exs_verbs_connect_wq);
 }
 
 /* The endpoint is closed. */
@@ -559,6 +564,12 @@ void exs_verbs_slow_cancel(struct exs_verbs_ep *v)
 {
 	cancel_work_sync(&v->allocating.work);
 	cancel_work_sync(&v->connecting.work);
+}
+
+/* Why a hand-shake took too long. While its queue pair waits for its turn, that is not the peer. */
+static int exs_verbs_late_errno(const struct exs_verbs_ep *v)
+{
+	return READ_ONCE(v->todo) & v->allocating.steps ? ENOBUFS : ETIMEDOUT;
 }
 
 /* The hand-shake took too long; or it is done, and the peer is silent, or gone. */
@@ -578,7 +589,7 @@ void exs_verbs_timer(struct work_struct *work)
 		exs_count(v->ep.conn->xn, connect_timeout, 1);
 	else
 		exs_count(v->ep.conn->xn, handshake_timeout, 1);
-	exs_conn_lost(v->ep.conn, ETIMEDOUT);
+	exs_conn_lost(v->ep.conn, exs_verbs_late_errno(v));
 }
 
 /* The peer's answer has its hello. */

@@ -26,7 +26,8 @@
 struct workqueue_struct *exs_verbs_wq;
 struct workqueue_struct *exs_verbs_cq_wq;
 struct workqueue_struct *exs_verbs_end_wq;
-struct workqueue_struct *exs_verbs_slow_wq;
+struct workqueue_struct *exs_verbs_qp_wq;
+struct workqueue_struct *exs_verbs_connect_wq;
 
 static struct kmem_cache *exs_verbs_cache;
 static atomic_t exs_verbs_count = ATOMIC_INIT(0);
@@ -287,7 +288,8 @@ static const struct exs_verbs_queue {
 	 * flushes, are not either.
 	 */
 	{ &exs_verbs_wq, "exs_verbs", WQ_UNBOUND, 0 },
-	{ &exs_verbs_slow_wq, "exs_slow", WQ_UNBOUND, WQ_MAX_ACTIVE },
+	{ &exs_verbs_qp_wq, "exs_qp", WQ_UNBOUND, WQ_MAX_ACTIVE },
+	{ &exs_verbs_connect_wq, "exs_connect", WQ_UNBOUND, WQ_MAX_ACTIVE },
 	{ &exs_verbs_end_wq, "exs_end", WQ_UNBOUND, WQ_MAX_ACTIVE },
 	/*
 	 * Each connection has one item, and its rounds are bounded. So one at a time runs

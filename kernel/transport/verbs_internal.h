@@ -244,12 +244,14 @@ struct exs_verbs_ep;
  * @v: whose
  * @steps: which: bits of EXS_VERBS_DO_*
  * @turn: they take turns
- * @work: takes them, in exs_verbs_slow_wq
+ * @wq: where @work is queued
+ * @work: takes them
  */
 struct exs_verbs_slow {
 	struct exs_verbs_ep *v;
 	unsigned long steps;
 	struct exs_turn turn;
+	struct workqueue_struct *wq;
 	struct work_struct work;
 };
 
@@ -270,11 +272,12 @@ int exs_verbs_create(struct net *net, struct exs_conn *conn);
  * @listener: passive: until the hand-shake is over (its lock)
  * @bound: active: whose port it has used, or NULL; a reference
  * @pending: in its list
- * @driving: a task in connect() takes the steps, not cm_work
+ * @driving: a task in connect() takes the steps, not works
  * @step_mutex: one step at a time
  * @wait: for that task
- * @holds: exs_verbs_close(), and threads that take steps; teardown begins without them
- * @cm_work: takes the steps, or reports that the connection was lost
+ * @holds: exs_verbs_close(), threads that take steps, and works that wait for a turn;
+ *	teardown begins without them
+ * @cm_work: takes the other steps, or reports that the connection was lost
  * @allocating: the steps that allocate for the owner's memory cgroup
  * @connecting: the one that waits for the peer (EXS_QUIRK_SLOW_CONNECT)
  * @teardown_work: the end
@@ -432,8 +435,10 @@ static inline bool exs_verbs_has(const struct exs_verbs_ep *v, u32 quirk)
 
 /* Hand-shakes, except what is slow. */
 extern struct workqueue_struct *exs_verbs_wq;
-/* struct exs_verbs_slow. */
-extern struct workqueue_struct *exs_verbs_slow_wq;
+/* Queue pairs of hand-shakes, allocated for a memory cgroup that may be stopped. */
+extern struct workqueue_struct *exs_verbs_qp_wq;
+/* Connects of iWARP, which wait for the peer. */
+extern struct workqueue_struct *exs_verbs_connect_wq;
 /* Teardown: provider and CM may be slow. */
 extern struct workqueue_struct *exs_verbs_end_wq;
 /* Completions. */

@@ -109,8 +109,8 @@ static bool exs_verbs_is_inline(const struct exs_verbs_ep *v, u32 len)
 }
 
 /*
- * The same for a SEND with the first @behind bytes of its piece. siw refuses a SEND with
- * invalidate.
+ * The same for a SEND with the first @behind bytes of its piece. siw refuses inline data in a
+ * SEND with invalidate.
  */
 static bool exs_verbs_sends_inline(const struct exs_verbs_ep *v, const struct exs_tx *tx,
 				   u32 behind)

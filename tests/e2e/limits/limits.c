@@ -388,7 +388,7 @@ static void slow_group(void)
 	must(rmdir(GROUP));
 }
 
-static bool accept_is_slow(void)
+static int slow_accepts(void)
 {
 	return workers_below("exs_verbs_slow_work", "mem_cgroup_handle_over_high");
 }
@@ -416,12 +416,13 @@ static void slow_group_listens(void)
 	pid = spawn(slow_listener, &d);
 	to = address_of(SERVER, hear(d.out.rd));
 	do {
-		check(n < MANY, "%d connections, and no worker is slowed down", n);
+		check(n < MANY, "%d connections, and no worker is slowed down while others wait", n);
 		fds[n] = new_socket();
 		set_nonblock(fds[n], true);
 		must_fail(connect(fds[n++], &to.sa, address_len(&to)), EINPROGRESS);
-	} while (!accept_is_slow());
+	} while (slow_accepts() != 1 || !delta("turns_waited"));
 	join(spawn(connect_as_nobody, NULL));
+	check(slow_accepts() <= 1, "more than one has a turn");
 	must_be(workers_not_below("exs_verbs_slow_work", "mem_cgroup_handle_over_high"), 0);
 	for (i = 0; i < n; i++) {
 		wait_io(fds[i], POLLOUT);
