@@ -45,7 +45,7 @@ static bool pin_name(const char *cgroup, char *name, size_t room)
 		return false;
 	}
 	if (fs.f_type != CGROUP2_SUPER_MAGIC || !S_ISDIR(st.st_mode)) {
-		say("%s: not a cgroup (version 2)", cgroup);
+		say("%s: not a cgroup (version 2): those are below /sys/fs/cgroup", cgroup);
 		return false;
 	}
 	snprintf(name, room, PINS "/" PREFIX "cgroup-%ju", (uintmax_t)st.st_ino);
