@@ -154,15 +154,13 @@ static inline void vm_flags_clear(struct vm_area_struct *vma, unsigned long flag
 #define eventfd_signal(ctx) eventfd_signal(ctx, 1)
 #endif
 
-/*
- * receive_fd() that writes the number to @ufd, if any, before the descriptor is there. On
- * older kernels it is there first, and closed again if it cannot be told.
- */
+/* receive_fd() that writes the number to @ufd, if any, before the descriptor is there. */
 static inline int exs_receive_fd(struct file *file, int __user *ufd, unsigned int flags)
 {
 #ifdef EXS_HAVE_RECEIVE_FD_UFD
 	return receive_fd(file, ufd, flags);
 #else
+	/* Here it is there first, and closed again if the number cannot be told. */
 	int fd = receive_fd(file, flags);
 
 	if (fd < 0 || !ufd || !put_user(fd, ufd))
@@ -231,10 +229,10 @@ static inline int exs_pin_to_read(unsigned long at, int n, struct page **pages)
 
 /*
  * A long-term pin for writing. Not of pages that a file system writes back: marking one
- * dirty needs its lock, and may wait for a server of the file system, as with FUSE. Newer
- * kernels do not return the areas any more; there pinning itself refuses such pages.
+ * dirty needs its lock, and may wait for a server of the file system, as with FUSE.
  */
 #ifdef EXS_HAVE_PIN_USER_PAGES_NOVMAS
+/* It refuses such pages itself. */
 static inline int exs_pin_to_write(unsigned long at, int n, struct page **pages)
 {
 	return pin_user_pages_fast(at, n, FOLL_LONGTERM | FOLL_WRITE, pages);

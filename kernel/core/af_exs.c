@@ -325,17 +325,13 @@ static int exs_getname_own(struct exs_sock *xs, struct sockaddr *uaddr)
 	return exs_addr_put(xs, &xs->local, uaddr);
 }
 
-static bool exs_conn_is_up(const struct exs_conn *conn)
+static bool exs_sock_is_closed(const struct exs_sock *xs)
 {
-	return READ_ONCE(conn->state) == EXS_CONN_UP;
-}
-
-static bool exs_conn_is_closed(struct exs_conn *conn)
-{
-	bool closed;
+	struct exs_conn *conn = xs->conn;
+	bool closed, shut = READ_ONCE(xs->sk.sk_shutdown) & SEND_SHUTDOWN;
 
 	spin_lock(&conn->lock);
-	closed = conn->end_err || exs_conn_both_shut(conn);
+	closed = exs_conn_is_closed(conn, shut);
 	spin_unlock(&conn->lock);
 	return closed;
 }
@@ -354,7 +350,7 @@ static int exs_getname(struct socket *sock, struct sockaddr *uaddr, int peer)
 		len = exs_getname_own(xs, uaddr);
 	else if (xs->state != EXS_CONNECTED)
 		len = -ENOTCONN;
-	else if (peer == 1 && exs_conn_is_closed(xs->conn))
+	else if (peer == 1 && exs_sock_is_closed(xs))
 		len = -ENOTCONN;	/* as a TCP socket in that state */
 	else
 		len = exs_addr_put(xs, &xs->peer, uaddr);
@@ -378,9 +374,10 @@ static int exs_shutdown_unconnected(struct sock *sk, int how)
 static int exs_shutdown_connected(struct exs_sock *xs, int how)
 {
 	struct exs_conn *conn = xs->conn;
+	bool closed = exs_sock_is_closed(xs);
 	int err = exs_shutdown_unconnected(&xs->sk, how);
 
-	if (!exs_conn_is_up(conn) || exs_conn_is_closed(conn))
+	if (closed)
 		return err;
 	if (how & RCV_SHUTDOWN)
 		exs_conn_shutdown_read(conn);
@@ -434,7 +431,7 @@ static unsigned long exs_release_linger(struct sock *sk, struct exs_conn *conn)
 
 	if (!sock_flag(sk, SOCK_LINGER))
 		return most;
-	if (!sk->sk_lingertime)
+	if (!sk->sk_lingertime || exs_conn_has_unread(conn))
 		return 0;
 	if (!list_empty_careful(&exs_sk(sk)->closers))
 		return min(most, sk->sk_lingertime);
@@ -807,12 +804,13 @@ static int exs_recvmsg_ours(struct sock *sk, struct msghdr *msg, size_t len, int
 		return exs_recv_unconnected(sk);
 	exs_sock_error_before(exs_sk(sk));
 	/*
-	 * After shutdown(SHUT_RD) a read gets the available data, then the error, or EOF. That of
-	 * an operation comes behind those that are still under way.
+	 * After shutdown(SHUT_RD) a read gets the available data, then EOF, or the error if the
+	 * peer had not ended its direction. That of an operation comes behind those that are
+	 * still under way.
 	 */
 	if (READ_ONCE(sk->sk_shutdown) & RCV_SHUTDOWN && !exs_conn_has_data(conn) &&
 	    !(exs_msg_call(msg) && exs_conn_receiving(conn)))
-		return sock_error(sk);
+		return READ_ONCE(conn->engine.fin_rcvd) ? 0 : sock_error(sk);
 	err = exs_conn_recvmsg(conn, sk, msg, len, flags);
 	exs_sock_error_after(exs_sk(sk), conn);
 	return err;

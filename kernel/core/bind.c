@@ -94,7 +94,8 @@ int exs_addr_put(const struct exs_sock *xs, const struct sockaddr_storage *addr,
 	}
 	if (test_bit(EXS_SK_V6, &xs->flags)) {
 		exs_addr_put_v6(out6, in->sin_port);
-		if (in->sin_addr.s_addr)
+		/* An unbound socket's name has no family. */
+		if (addr->ss_family == AF_INET)
 			ipv6_addr_set_v4mapped(in->sin_addr.s_addr, &out6->sin6_addr);
 		return sizeof(*out6);
 	}
@@ -140,10 +141,9 @@ static bool exs_addr_is_loopback(const struct sockaddr_storage *addr)
 	return ipv4_is_loopback(((const struct sockaddr_in *)addr)->sin_addr.s_addr);
 }
 
-static int exs_bind_verbs(struct exs_sock *xs, struct sockaddr_storage *addr)
+static int exs_bind_verbs(struct exs_sock *xs, struct sockaddr_storage *addr,
+			  unsigned int flags)
 {
-	unsigned int flags = 0;
-
 	lockdep_assert_held(&xs->op_lock);
 	/* rdma_cm takes it for any address: other machines could connect. */
 	if (exs_addr_is_loopback(addr))
@@ -175,7 +175,7 @@ static int exs_bind_tcp_too(struct exs_sock *xs, struct sockaddr_storage *addr)
 	if (why)
 		return exs_fall_back(xs, why);
 	/* A BPF program may have changed it. */
-	err = exs_addr_is_local(addr) ? exs_bind_verbs(xs, addr) : -EADDRNOTAVAIL;
+	err = exs_addr_is_local(addr) ? exs_bind_verbs(xs, addr, 0) : -EADDRNOTAVAIL;
 	if (!err || err == -EADDRINUSE || (err == -EBUSY && !xs->sk.sk_reuseport))
 		return exs_port_error(err);
 	return exs_fall_back(xs, exs_fallback_why(err));
@@ -192,7 +192,7 @@ static int exs_bind_both(struct exs_sock *xs, struct sockaddr_storage *addr, boo
 		exs_tcp_prepare(xs, v6 ? AF_INET6 : AF_INET);
 		/* TCP's bind() was to be asked about this address. */
 		if (!xs->tcp)
-			return err ?: exs_port_error(exs_bind_verbs(xs, addr));
+			return err ?: exs_port_error(exs_bind_verbs(xs, addr, 0));
 		*addr = asked;
 		err = exs_bind_tcp_too(xs, addr);
 		/* Its port is released, and the next try gets another one. */
@@ -242,5 +242,6 @@ int exs_bind_again(struct exs_sock *xs)
 	struct sockaddr_storage addr = xs->local;
 
 	lockdep_assert_held(&xs->op_lock);
-	return xs->bound ? 0 : exs_bind_verbs(xs, &addr);
+	/* The endpoint of an attempt that failed may still have the port, and shares it now. */
+	return xs->bound ? 0 : exs_bind_verbs(xs, &addr, EXS_BIND_REUSE);
 }

@@ -55,6 +55,7 @@ void exs_conn_exit(void)
 	exs_conn_free_queues();
 	exs_run_exit();
 	kmem_cache_destroy(exs_conn_cache);
+	exs_limits_exit();
 }
 
 /* For unloading, which resets them; the list holds no reference. */
@@ -307,6 +308,13 @@ bool exs_conn_both_shut(const struct exs_conn *conn)
 	return conn->engine_up && conn->engine.fin_rcvd && conn->engine.fin_wanted;
 }
 
+bool exs_conn_is_closed(const struct exs_conn *conn, bool shut)
+{
+	lockdep_assert_held(&conn->lock);
+	return conn->end_err || exs_conn_both_shut(conn) ||
+	       (shut && conn->state != EXS_CONN_UP);
+}
+
 /*
  * A send that the transport calls complete may still be in flight, and a disconnect may
  * overtake it.
@@ -495,10 +503,22 @@ static bool exs_conn_unread(const struct exs_conn *conn)
 	const struct exs_engine *e = &conn->engine;
 
 	lockdep_assert_held(&conn->lock);
+	if (conn->state != EXS_CONN_UP)
+		return false;
 	/* A message in the ring may already have its receive. */
 	if (conn->socktype == EXS_WIRE_SEQPACKET)
 		return e->used || e->announced || !list_empty(&conn->messages);
 	return exs_engine_readable(e);
+}
+
+bool exs_conn_has_unread(struct exs_conn *conn)
+{
+	bool unread;
+
+	spin_lock(&conn->lock);
+	unread = exs_conn_unread(conn);
+	spin_unlock(&conn->lock);
+	return unread;
 }
 
 /*
@@ -675,11 +695,13 @@ static bool exs_xfer_needs_map(const struct exs_conn *conn, const struct exs_xfe
 	return conn->socktype == EXS_WIRE_SEQPACKET || exs_xfer_is_direct(conn, x);
 }
 
-int exs_conn_take_error(struct exs_conn *conn)
+int exs_conn_end_error(struct exs_conn *conn)
 {
 	int err = -conn->err;
 
 	lockdep_assert_held(&conn->lock);
+	if (conn->engine.fin_rcvd)
+		return 0;
 	WRITE_ONCE(conn->err, 0);
 	return err;
 }

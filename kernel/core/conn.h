@@ -95,6 +95,20 @@ struct exs_map {
 };
 
 /**
+ * struct exs_mark - a place in an ITER_BVEC
+ * @base: its array; NULL: none
+ * @bvec: the element
+ * @skip: bytes of it that are before the place
+ * @off: all bytes before the place
+ */
+struct exs_mark {
+	const struct bio_vec *base;
+	const struct bio_vec *bvec;
+	size_t skip;
+	u64 off;
+};
+
+/**
  * struct exs_xfer - one transfer: a send or a receive
  * @snd: the engine's view of a send
  * @rcv: the engine's view of a receive
@@ -103,6 +117,7 @@ struct exs_map {
  * @conn: whose
  * @iter: the memory: an ITER_BVEC whose array and pages stay until @done. While
  *	a receive is mapped its transport may put an ITER_KVEC in place of it.
+ * @mark: where the last copy began (xfer.c)
  * @map: the transport's
  * @done: called once, process context, no lock held, with the bytes or a
  *	negative errno; it owns the transfer from then on and frees it
@@ -130,6 +145,7 @@ struct exs_xfer {
 	struct list_head link;
 	struct exs_conn *conn;
 	struct iov_iter iter;
+	struct exs_mark mark;
 	struct exs_map map;
 	void (*done)(struct exs_xfer *x, long res);
 	void *private;
@@ -171,8 +187,8 @@ struct exs_xfer {
  * @mss: bytes of data in a packet; 0: not known; read without the lock, too
  * @user: the user whose cap it counts against until it is gone; NULL while it is half-open;
  *	a charge, set before it is used
- * @owner: who connected, or listens: whose turns the hand-shake takes; a reference, or NULL while
- *	it has no endpoint; constant
+ * @owner: the user who connected, or listens, whose turns the hand-shake takes; a reference,
+ *	or NULL while it has no endpoint; constant
  * @hello: ours, as it was sent; no lock, see exs_conn_hello()
  */
 struct exs_conn {
@@ -420,6 +436,9 @@ void exs_conn_shutdown(struct exs_conn *conn);
  */
 void exs_conn_shutdown_read(struct exs_conn *conn);
 
+/* Whether there are data that the program has not read, so that closing resets. */
+bool exs_conn_has_unread(struct exs_conn *conn);
+
 /* Wait until all sends and the FIN are delivered, at most @timeout jiffies. Return: 0,
  * -EAGAIN after the timeout, -ERESTARTSYS.
  */
@@ -449,6 +468,12 @@ void exs_conn_run(struct exs_conn *conn);
 void exs_conn_run_locked(struct exs_conn *conn) __must_hold(&conn->lock);
 /* Have a worker do it. The caller has a reference. Any context. */
 void exs_conn_kick(struct exs_conn *conn);
+
+/* No operation of it is left, and nothing comes any more. */
+static inline bool exs_conn_is_dead(const struct exs_conn *conn)
+{
+	return READ_ONCE(conn->state) == EXS_CONN_DEAD;
+}
 
 /*
  * Process completions instead of the transport's worker. @entry is woken when there are
@@ -585,7 +610,7 @@ static inline struct exs_xfer *exs_rcv_xfer(struct exs_rcv *rcv)
 /* Copy @len bytes to, or from, the pages of @x at byte @off (0, or -EFAULT: they are not
  * there, a bug). Any context. (core/xfer.c)
  */
-void exs_xfer_put(const struct exs_xfer *x, u64 off, const void *data, u32 len);
-int exs_xfer_get(const struct exs_xfer *x, u64 off, void *data, u32 len);
+void exs_xfer_put(struct exs_xfer *x, u64 off, const void *data, u32 len);
+int exs_xfer_get(struct exs_xfer *x, u64 off, void *data, u32 len);
 
 #endif

@@ -595,7 +595,7 @@ static int exs_read_stream(struct exs_conn *conn, struct sock *sk, struct msghdr
 		if (exs_conn_reader_first(conn))
 			conn->wake |= EPOLLIN;
 		if (!err && !r.copied)
-			err = exs_conn_take_error(conn);
+			err = exs_conn_end_error(conn);
 	}
 	spin_unlock(&conn->lock);
 	exs_conn_run(conn);

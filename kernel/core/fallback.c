@@ -129,9 +129,13 @@ static void exs_sol_socket_give(const struct exs_sock *xs, struct sock *to)
 /* The options that the program has set; from now on it sets TCP's own. */
 static void exs_tcp_options(const struct exs_sock *xs, struct socket *to)
 {
+	u32 priority = READ_ONCE(to->sk->sk_priority);
+
 	exs_timestamps_give(&xs->sk, to);
-	exs_sol_socket_give(xs, to->sk);
 	exs_inet_give(xs, to->sk);
+	/* IP_TOS sets it, too. At our socket it did so when the program called. */
+	WRITE_ONCE(to->sk->sk_priority, priority);
+	exs_sol_socket_give(xs, to->sk);
 	exs_tcp_give(xs, to->sk);
 }
 
@@ -187,10 +191,13 @@ static void exs_tcp_create(struct exs_sock *xs, int family)
 	xs->given_device = 0;
 	err = __sock_create(sock_net(sk), family, SOCK_STREAM, IPPROTO_TCP, &xs->tcp,
 			    sk->sk_kern_sock);
-	if (err)
+	if (err) {
 		xs->tcp = NULL;
-	else
-		exs_cgroup_give(sk, xs->tcp->sk);
+		return;
+	}
+	/* Whoever binds or connects it. */
+	WRITE_ONCE(xs->tcp->sk->sk_uid, READ_ONCE(sk->sk_uid));
+	exs_cgroup_give(sk, xs->tcp->sk);
 }
 
 void exs_tcp_prepare(struct exs_sock *xs, int family)
@@ -233,6 +240,7 @@ int exs_tcp_bind(struct exs_sock *xs, struct sockaddr_storage *addr)
 	struct sockaddr_storage name = {};
 	int len = exs_addr_put(xs, addr, &name);
 	const struct sock *sk = xs->tcp->sk;
+	const struct in6_addr *in6;
 	int err;
 
 	lockdep_assert_held(&xs->op_lock);
@@ -241,8 +249,9 @@ int exs_tcp_bind(struct exs_sock *xs, struct sockaddr_storage *addr)
 	if (err)
 		return err;
 	/* A BPF program may have changed the address, too. */
-	if (addr->ss_family == AF_INET6)
-		((struct sockaddr_in6 *)addr)->sin6_addr = *inet6_rcv_saddr(sk);
+	in6 = inet6_rcv_saddr(sk);
+	if (addr->ss_family == AF_INET6 && in6)
+		((struct sockaddr_in6 *)addr)->sin6_addr = *in6;
 	else
 		((struct sockaddr_in *)addr)->sin_addr.s_addr = inet_sk(sk)->inet_rcv_saddr;
 	/* In the same place in both families. */

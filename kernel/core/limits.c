@@ -11,8 +11,8 @@
  * as with the kernel's other limits per user.
  *
  * A struct exs_user exists while anything is charged to it, and while a listener or a
- * connection remembers it. Finding one takes only RCU, and charging it a few atomic operations. The
- * lock protects changes of the table.
+ * connection remembers it. Finding one takes only RCU, and charging it a few atomic
+ * operations. The lock protects changes of the table.
  */
 #include <linux/capability.h>
 #include <linux/cred.h>
@@ -232,6 +232,11 @@ void exs_user_put(struct exs_user *user)
 		put_user_ns(user->key.ns);
 		kfree_rcu(user, rcu);
 	}
+}
+
+void exs_limits_exit(void)
+{
+	WARN_ON_ONCE(!hash_empty(exs_users));
 }
 
 /* The topmost user of the chain: it has the turns. */

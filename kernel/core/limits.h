@@ -7,6 +7,9 @@
 
 #include "sock.h"
 
+/* Nobody may hold a user any more. */
+void exs_limits_exit(void);
+
 /* The calling task's user, a reference; NULL: no memory. Sleeps. */
 struct exs_user *exs_user_get_current(void);
 

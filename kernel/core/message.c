@@ -354,7 +354,7 @@ static void exs_pull_done(struct exs_xfer *x, long res)
 		kept->trunc = x->rcv.flags & EXS_RCV_TRUNCATED;
 	} else {
 		list_del(&kept->node);
-		conn->run_again = true;	/* who polls may want the message that is announced now */
+		conn->run_again = true;	/* a poller may want the message that is announced now */
 	}
 	if (conn->fetching)
 		exs_held_release(conn);
@@ -583,7 +583,7 @@ static struct exs_kept *exs_message_take(struct exs_conn *conn, size_t len, bool
 	if (!*err) {
 		kept = exs_message_first(conn);
 		if (!kept)
-			*err = exs_conn_take_error(conn);
+			*err = exs_conn_end_error(conn);
 		else
 			exs_message_claim(conn, kept, peek);
 	}

@@ -650,6 +650,8 @@ static void exs_run_drained(struct exs_conn *conn)
 	WRITE_ONCE(conn->state, EXS_CONN_DEAD);
 	conn->wake |= EPOLLIN | EPOLLOUT | EPOLLHUP;
 	conn->run_again = true;		/* for what is in the ring */
+	/* They let it go. */
+	wake_up_all(&conn->attendants);
 }
 
 /* An orphan that has nothing left to deliver. */

@@ -32,10 +32,10 @@ void exs_conn_unuse(struct exs_conn *conn);
  */
 int exs_conn_send_error(struct exs_conn *conn);
 
-/* The result of a receive at the end: 0, or the pending error, which is then reported.
- * conn->lock held.
+/* The result of a receive at the end: 0 if the peer has ended its direction, whatever came
+ * later, as with TCP; or the pending error, which is then reported. conn->lock held.
  */
-int exs_conn_take_error(struct exs_conn *conn);
+int exs_conn_end_error(struct exs_conn *conn);
 
 /* A stream whose EXS_SO_RING is 0: bytes go only into advertised receives. Any context. */
 static inline bool exs_conn_ringless(const struct exs_conn *conn)
@@ -93,6 +93,12 @@ void exs_conn_cancel_receives(struct exs_conn *conn, bool in_order) __must_hold(
 
 /* Both sides have sent FIN: closed, in TCP's terms. conn->lock held. */
 bool exs_conn_both_shut(const struct exs_conn *conn);
+
+/*
+ * TCP_CLOSE. When only the peer has closed, TCP is in CLOSE_WAIT. @shut: sending was shut down.
+ * conn->lock held.
+ */
+bool exs_conn_is_closed(const struct exs_conn *conn, bool shut);
 
 /* All sends and the FIN are delivered to the peer. conn->lock held. */
 bool exs_conn_flushed(const struct exs_conn *conn);

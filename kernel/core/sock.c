@@ -389,12 +389,23 @@ void exs_sock_arm_close(struct sock *sk, struct exs_waiter *w)
 	spin_unlock(&exs_closers_lock);
 }
 
+/* If only the peer has closed, the end of the stream has nowhere to go, and that is in order. */
+static bool exs_conn_may_end(struct exs_conn *conn, struct sock *sk)
+{
+	bool shut = READ_ONCE(sk->sk_shutdown) & SEND_SHUTDOWN, may;
+
+	spin_lock(&conn->lock);
+	may = conn->state == EXS_CONN_UP || !exs_conn_is_closed(conn, shut);
+	spin_unlock(&conn->lock);
+	return may;
+}
+
 int exs_sock_arm_shutdown(struct sock *sk, struct exs_waiter *w)
 {
 	struct exs_conn *conn = exs_sock_conn(exs_sk(sk));
 	LIST_HEAD(list);
 
-	if (!conn || READ_ONCE(conn->state) != EXS_CONN_UP)
+	if (!conn || !exs_conn_may_end(conn, sk))
 		return -ENOTCONN;
 	list_add(&w->node, &list);
 	exs_conn_tell_flushed(conn, &list);

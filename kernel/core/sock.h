@@ -159,7 +159,7 @@ struct exs_sock {
 	DECLARE_BITMAP(ip_set, EXS_INET_KEPT);
 };
 
-/* The type of all allocations. Older kernels need IPv6's part at the end of the object. */
+/* The type of all allocations. IPv6's part is the last, where the kernel may look for it. */
 struct exs_sock6 {
 	struct exs_sock xs;
 #if IS_ENABLED(CONFIG_IPV6)
@@ -246,8 +246,7 @@ void exs_sock_drop(struct sock *child);
 /* Cancel the part of @call that the socket has taken, if it has not ended. Sleeps. */
 void exs_sock_cancel(struct sock *sk, const struct exs_call *call);
 
-/* Since Linux 6.14. */
-#ifdef SO_RCVPRIORITY
+#ifdef SO_RCVPRIORITY	/* Linux 6.14 */
 #define EXS_RCVPRIORITY_FLAG	BIT(SOCK_RCVPRIORITY)
 #else
 #define EXS_RCVPRIORITY_FLAG	0

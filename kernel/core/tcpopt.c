@@ -205,10 +205,9 @@ static int exs_tcp_default(const struct sock *sk, unsigned int i)
 	}
 }
 
-/* Whether it asks for that; since Linux 6.10. */
 static bool exs_tcp_is_mptcp(int name)
 {
-#ifdef TCP_IS_MPTCP
+#ifdef TCP_IS_MPTCP	/* Linux 6.10 */
 	return name == TCP_IS_MPTCP;
 #else
 	return false;
@@ -241,27 +240,27 @@ long exs_user_timeout(const struct exs_sock *xs)
 	return ms ? max_t(long, msecs_to_jiffies(ms), TCP_RTO_MIN) : 0;
 }
 
-static u8 exs_tcp_state(const struct exs_conn *conn)
+static u8 exs_tcp_state(const struct exs_conn *conn, bool shut)
 {
 	const struct exs_engine *e = &conn->engine;
 
 	lockdep_assert_held(&conn->lock);
-	if (conn->state != EXS_CONN_UP || exs_conn_both_shut(conn))
+	if (exs_conn_is_closed(conn, shut))
 		return TCP_CLOSE;
-	if (e->fin_rcvd)
+	if (conn->state != EXS_CONN_UP || e->fin_rcvd)
 		return TCP_CLOSE_WAIT;
 	if (e->fin_wanted)
 		return exs_conn_flushed(conn) ? TCP_FIN_WAIT2 : TCP_FIN_WAIT1;
 	return TCP_ESTABLISHED;
 }
 
-static void exs_tcp_info_conn(struct exs_conn *conn, struct tcp_info *info)
+static void exs_tcp_info_conn(struct exs_conn *conn, bool shut, struct tcp_info *info)
 {
 	const struct exs_engine *e = &conn->engine;
 	const struct exs_engine_stats *st = &e->stats;
 
 	spin_lock(&conn->lock);
-	info->tcpi_state = exs_tcp_state(conn);
+	info->tcpi_state = exs_tcp_state(conn, shut);
 	info->tcpi_snd_mss = conn->mss;
 	info->tcpi_rcv_mss = conn->mss;
 	info->tcpi_advmss = conn->mss;
@@ -282,7 +281,7 @@ void exs_tcp_info(struct exs_sock *xs, struct tcp_info *info)
 	memset(info, 0, sizeof(*info));
 	info->tcpi_state = READ_ONCE(xs->sk.sk_state);
 	if (conn)
-		exs_tcp_info_conn(conn, info);
+		exs_tcp_info_conn(conn, READ_ONCE(xs->sk.sk_shutdown) & SEND_SHUTDOWN, info);
 	/* As with TCP: the number of connections that were not accepted yet, and the limit. */
 	if (info->tcpi_state != TCP_LISTEN)
 		return;

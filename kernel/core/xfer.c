@@ -10,8 +10,26 @@
 
 #include "conn.h"
 
+/*
+ * To @off. From where it was last, if that is not behind: a peer chooses how many short copies
+ * there are, and a long receive has half a million pages.
+ */
+static void exs_xfer_advance(struct exs_xfer *x, struct iov_iter *iter, u64 off)
+{
+	struct exs_mark *m = &x->mark;
+
+	if (m->base == iter->bvec && m->off <= off) {
+		iter->nr_segs -= m->bvec - m->base;
+		iter->bvec = m->bvec;
+		iter->iov_offset = m->skip;
+		iter->count -= m->off;
+	}
+	iov_iter_advance(iter, off - (x->iter.count - iter->count));
+	*m = (struct exs_mark) { x->iter.bvec, iter->bvec, iter->iov_offset, off };
+}
+
 /* The @len bytes at @off begin in *@bvec, at *@at. Return: whether they exist. */
-static inline bool exs_xfer_seek(const struct exs_xfer *x, u64 off, u32 len,
+static inline bool exs_xfer_seek(struct exs_xfer *x, u64 off, u32 len,
 				 const struct bio_vec **bvec, struct bvec_iter *at)
 {
 	struct iov_iter iter = x->iter;
@@ -20,7 +38,7 @@ static inline bool exs_xfer_seek(const struct exs_xfer *x, u64 off, u32 len,
 			 len > iter.count - off))
 		return false;
 	if (off)
-		iov_iter_advance(&iter, off);
+		exs_xfer_advance(x, &iter, off);
 	*bvec = iter.bvec;
 	*at = (struct bvec_iter) { .bi_size = iter.iov_offset + len };
 	return bvec_iter_advance(iter.bvec, at, iter.iov_offset);
@@ -37,7 +55,7 @@ static void exs_xfer_put_elsewhere(const struct exs_xfer *x, u64 off, const void
 }
 
 exs_hot
-void exs_xfer_put(const struct exs_xfer *x, u64 off, const void *data, u32 len)
+void exs_xfer_put(struct exs_xfer *x, u64 off, const void *data, u32 len)
 {
 	const struct bio_vec *bvec;
 	struct bio_vec piece;
@@ -56,7 +74,7 @@ void exs_xfer_put(const struct exs_xfer *x, u64 off, const void *data, u32 len)
 }
 
 exs_hot
-int exs_xfer_get(const struct exs_xfer *x, u64 off, void *data, u32 len)
+int exs_xfer_get(struct exs_xfer *x, u64 off, void *data, u32 len)
 {
 	const struct bio_vec *bvec;
 	struct bio_vec piece;

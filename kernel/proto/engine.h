@@ -25,7 +25,7 @@
  *   policy.c		what a stream does where its rules leave it the choice
  *   message.c		the rules of messages
  *   message_ring.c	the rules of messages in a ring
- *   env.h		what the folder needs from the kernel, or from tests/proto
+ *   env.h		what the folder needs from the kernel, or from its tests
  */
 #ifndef EXS_PROTO_ENGINE_H
 #define EXS_PROTO_ENGINE_H

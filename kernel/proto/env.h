@@ -2,7 +2,7 @@
 /*
  * What proto/ needs from its surroundings: fixed-width types, byte order,
  * lists, min(). In the kernel these are the kernel's; in user space (tests,
- * fuzzers, the model checker) tests/proto/include supplies the same names.
+ * fuzzers, the model checker) headers of the tests supply the same names.
  * Nothing else may be included from proto/.
  */
 #ifndef EXS_PROTO_ENV_H

@@ -4,8 +4,8 @@
  *
  * Both sides count messages, and each advert names its message. So there are no phases and
  * nothing has to match: an advert for a message that went another way is recognised by its
- * number. tests/proto explores these rules exhaustively, and finds what goes wrong without
- * each.
+ * number. A model checker explores these rules exhaustively, and finds what goes wrong
+ * without each.
  *
  *  1. Sender: number Sp of the next message, free eager space F, adverts held.
  *     Receiver: number Rp of the next message to arrive, eager space used B (by

@@ -9,7 +9,7 @@
 
 /*
  * Rules that the model checker can disable one at a time, to show that it finds what goes
- * wrong without them (tests/proto/README.md). Elsewhere they are constants.
+ * wrong without them. Elsewhere they are constants.
  */
 enum exs_rule {
 	/* credit.c */

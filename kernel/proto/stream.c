@@ -4,8 +4,8 @@
  *
  * Each direction of a connection has a sender and a receiver; messages and
  * data of both travel over one reliable, ordered channel each way. Even phases
- * are direct, odd ones indirect. tests/proto explores these rules exhaustively,
- * and finds what goes wrong without each of them.
+ * are direct, odd ones indirect. A model checker explores these rules
+ * exhaustively, and finds what goes wrong without each of them.
  *
  *  1. Sender: phase Ps, next position Sp, free ring bytes F, queue of adverts. Receiver:
  *     phase Pr, next position Rp, bytes in the ring B, bytes freed but not returned U,

@@ -112,7 +112,7 @@ static union exs_verbs_wr *exs_chain_new(struct exs_verbs_chain *chain)
 		exs_chain_post(chain);
 	wr = &chain->wrs[chain->nwrs++];
 	memset(wr, 0, sizeof(*wr));
-	wr->send.wr_cqe = &chain->v->quiet;
+	wr->send.wr_cqe = &chain->v->unsignaled_cqe;
 	return wr;
 }
 

@@ -288,7 +288,11 @@ static int exs_verbs_step_connect(struct exs_verbs_ep *v)
 		return -EOPNOTSUPP;
 	exs_verbs_param(v, &param, hello);
 	set_bit(EXS_VERBS_STARTED, &v->flags);
+	if (exs_verbs_has(v, EXS_QUIRK_ERROR_RESETS))
+		set_bit(EXS_VERBS_ASKED, &v->flags);
 	err = rdma_connect(v->id, &param);
+	if (err)
+		clear_bit(EXS_VERBS_ASKED, &v->flags);
 	if (exs_verbs_port_taken(v, err))
 		return exs_verbs_step_retry(v);
 	if (err && signal_pending(current) && exs_verbs_has(v, EXS_QUIRK_SLOW_CONNECT)) {
@@ -603,14 +607,37 @@ static void exs_verbs_established(struct exs_verbs_ep *v,
 	exs_verbs_note(v, EXS_VERBS_DO_OPEN);
 }
 
-/* The teardown need not wait for the peer any more. */
-static void exs_verbs_peer_gone(struct exs_verbs_ep *v)
+/* The teardown may wait for what has come. */
+static void exs_verbs_tell_teardown(struct exs_verbs_ep *v)
 {
-	set_bit(EXS_VERBS_GONE, &v->flags);
-	/* Pairs with the one in exs_verbs_await_peer(). */
+	/* Pairs with those in exs_verbs_await_answer() and exs_verbs_await_peer(). */
 	smp_mb__after_atomic();
 	if (exs_verbs_is(v, EXS_VERBS_DISCONNECTING))
 		mod_delayed_work(exs_verbs_end_wq, &v->teardown_work, 0);
+}
+
+static void exs_verbs_peer_gone(struct exs_verbs_ep *v)
+{
+	set_bit(EXS_VERBS_GONE, &v->flags);
+	exs_verbs_tell_teardown(v);
+}
+
+/*
+ * Our connect has an answer, or the CM gave up. Only a connection that waits for that is told: a
+ * teardown that waits for the peer's end would come too early.
+ */
+static void exs_verbs_answered(struct exs_verbs_ep *v)
+{
+	if (test_and_clear_bit(EXS_VERBS_ASKED, &v->flags))
+		exs_verbs_tell_teardown(v);
+}
+
+/* There is no connection at the peer that could report its end. */
+static void exs_verbs_not_connected(struct exs_verbs_ep *v)
+{
+	if (exs_verbs_is(v, EXS_VERBS_ACTIVE) && !exs_verbs_is(v, EXS_VERBS_OPEN))
+		exs_verbs_peer_gone(v);
+	exs_verbs_answered(v);
 }
 
 /*
@@ -647,6 +674,7 @@ int exs_verbs_conn_event(struct rdma_cm_id *id, struct rdma_cm_event *ev)
 		break;
 	case RDMA_CM_EVENT_ESTABLISHED:
 		exs_verbs_established(v, &ev->param.conn);
+		exs_verbs_answered(v);
 		break;
 	case RDMA_CM_EVENT_ADDR_ERROR:
 		exs_conn_lost(conn, -exs_verbs_addr_errno(v, ev->status));
@@ -656,11 +684,14 @@ int exs_verbs_conn_event(struct rdma_cm_id *id, struct rdma_cm_event *ev)
 		break;
 	case RDMA_CM_EVENT_REJECTED:
 		exs_verbs_rejected(v, ev);
+		exs_verbs_answered(v);
 		break;
 	case RDMA_CM_EVENT_UNREACHABLE:
+		exs_verbs_not_connected(v);
 		exs_conn_lost(conn, ETIMEDOUT);
 		break;
 	case RDMA_CM_EVENT_CONNECT_ERROR:
+		exs_verbs_not_connected(v);
 		exs_conn_lost(conn, ev->status < 0 ? -exs_verbs_errno(ev->status) :
 			      ECONNRESET);
 		break;
@@ -678,6 +709,9 @@ int exs_verbs_conn_event(struct rdma_cm_id *id, struct rdma_cm_event *ev)
 		/* The teardown destroys the identifier; the CM waits for that. */
 		exs_count(v->ep.conn->xn, resets_device, 1);
 		exs_conn_lost(conn, ENETDOWN);
+		/* It tells nothing more. */
+		if (ev->event == RDMA_CM_EVENT_DEVICE_REMOVAL)
+			exs_verbs_answered(v);
 		break;
 	default:
 		break;

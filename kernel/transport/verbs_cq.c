@@ -205,7 +205,7 @@ void exs_verbs_slot_done(struct ib_cq *cq, struct ib_wc *wc)
 }
 
 /* The completion of an unsignalled WR: always an error. */
-void exs_verbs_quiet_done(struct ib_cq *cq, struct ib_wc *wc)
+void exs_verbs_unsignaled_done(struct ib_cq *cq, struct ib_wc *wc)
 {
 	exs_verbs_wc_failed(cq->cq_context, wc);
 }

@@ -80,7 +80,7 @@ static void exs_verbs_init_queues(struct exs_verbs_ep *v)
 	INIT_LIST_HEAD(&v->more_recvs);
 	INIT_LIST_HEAD(&v->more_slots);
 	v->slots_after = jiffies;
-	v->quiet.done = exs_verbs_quiet_done;
+	v->unsignaled_cqe.done = exs_verbs_unsignaled_done;
 }
 
 static void exs_verbs_set_id(struct exs_verbs_ep *v, struct rdma_cm_id *id)
@@ -186,11 +186,34 @@ int exs_verbs_create(struct net *net, struct exs_conn *conn)
 	return 0;
 }
 
+/*
+ * iWARP's disconnect sleeps until a connect has been answered. A worker does not: that could
+ * be all of them. Return: whether the answer is pending: then the work begins again.
+ */
+static bool exs_verbs_await_answer(struct exs_verbs_ep *v)
+{
+	const unsigned long now = jiffies;
+
+	if (!exs_verbs_is(v, EXS_VERBS_ASKED))
+		return false;
+	set_bit(EXS_VERBS_DISCONNECTING, &v->flags);
+	/* Pairs with the one in exs_verbs_tell_teardown(). */
+	smp_mb__after_atomic();
+	if (!exs_verbs_is(v, EXS_VERBS_ASKED))
+		return false;
+	if (!v->answer_by)
+		v->answer_by = (now + EXS_VERBS_ANSWER_TIME) | 1;
+	if (time_after_eq(now, v->answer_by))
+		return false;
+	queue_delayed_work(exs_verbs_end_wq, &v->teardown_work, v->answer_by - now);
+	return true;
+}
+
 /* Return: whether the peer's answer is pending: then the work begins again. */
 static bool exs_verbs_await_peer(struct exs_verbs_ep *v)
 {
 	set_bit(EXS_VERBS_DISCONNECTING, &v->flags);
-	/* Pairs with the one in exs_verbs_peer_gone(). */
+	/* Pairs with the one in exs_verbs_tell_teardown(). */
 	smp_mb__after_atomic();
 	if (exs_verbs_is(v, EXS_VERBS_GONE))
 		return false;
@@ -230,6 +253,8 @@ static void exs_verbs_teardown(struct work_struct *work)
 
 	switch (v->end) {
 	case EXS_VERBS_END_DISCONNECT:
+		if (exs_verbs_await_answer(v))
+			return;
 		v->end = EXS_VERBS_END_DRAIN;
 		if (exs_verbs_disconnect_first(v) && exs_verbs_await_peer(v))
 			return;
@@ -273,6 +298,9 @@ void exs_verbs_close(struct exs_ep *ep)
 		return;
 	wake_up(&v->wait);
 	exs_verbs_slow_leave(v);
+	/* Its socket may want the port for another attempt, before the queue pair is gone. */
+	if (v->bound)
+		rdma_set_reuseaddr(v->id, 1);
 	exs_verbs_unhold(v);
 }
 

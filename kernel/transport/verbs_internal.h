@@ -85,6 +85,8 @@
 
 /* How long the teardown waits for a peer that does not answer. */
 #define EXS_VERBS_DISCONNECT_TIME	HZ
+/* And for the answer to our connect: iWARP's disconnect would sleep. siw gives up after 10 s. */
+#define EXS_VERBS_ANSWER_TIME		(12 * HZ)
 
 /**
  * struct exs_verbs_port - who has a port
@@ -104,11 +106,12 @@ struct exs_verbs_port {
 enum {
 	EXS_VERBS_ACTIVE,	/* we connect; otherwise the peer does        */
 	EXS_VERBS_STARTED,	/* the CM was told to connect or accept        */
+	EXS_VERBS_ASKED,	/* iWARP: our connect has no answer yet       */
 	EXS_VERBS_OPEN,		/* established, and we may send                */
 	EXS_VERBS_CLOSING,	/* teardown was begun                         */
 	EXS_VERBS_BOUND,	/* the identifier has its local address        */
 	EXS_VERBS_GONE,		/* the peer's CM reported the end              */
-	EXS_VERBS_DISCONNECTING, /* the teardown waits for EXS_VERBS_GONE      */
+	EXS_VERBS_DISCONNECTING, /* the teardown waits for that, or the answer */
 };
 
 /* Bits of exs_verbs_ep.todo: what a CM handler leaves for a task or a worker. */
@@ -281,6 +284,7 @@ int exs_verbs_create(struct net *net, struct exs_conn *conn);
  * @allocating: the steps that allocate for the owner's memory cgroup
  * @connecting: the one that waits for the peer (EXS_QUIRK_SLOW_CONNECT)
  * @teardown_work: the end
+ * @answer_by: when it goes on without the answer to our connect (jiffies); 0: does not wait yet
  * @end: its next step; used by that work only
  * @timer: limits the hand-shake; then greets a silent peer again; at the end limits the
  *	wait for its acknowledgments
@@ -332,7 +336,7 @@ int exs_verbs_create(struct net *net, struct exs_conn *conn);
  * @keys_wanted: keys that the mapped receives may need; atomic
  * @key_pages: pages of one key
  * @run_max: most bytes that the device's DMA maps in one piece
- * @quiet: handles completions of unsignalled work requests: errors
+ * @unsignaled_cqe: handles completions of unsignalled work requests: errors
  * @slots: the first slots
  * @slots_dma: their address
  * @recv: the first receives
@@ -357,6 +361,7 @@ struct exs_verbs_ep {
 	struct exs_verbs_slow allocating;
 	struct exs_verbs_slow connecting;
 	struct delayed_work teardown_work;
+	unsigned long answer_by;
 	enum exs_verbs_end end;
 	struct delayed_work timer;
 	u32 greet_ms;
@@ -410,7 +415,7 @@ struct exs_verbs_ep {
 	u32 key_pages;
 	u32 run_max;
 
-	struct ib_cqe quiet;
+	struct ib_cqe unsignaled_cqe;
 	struct exs_verbs_slot slots[EXS_VERBS_SLOTS];
 	u64 slots_dma;
 	struct exs_verbs_recv recv[EXS_VERBS_RECVS];
@@ -585,7 +590,7 @@ static inline bool exs_verbs_wc_failed(struct exs_verbs_ep *v, const struct ib_w
 
 void exs_verbs_recv_done(struct ib_cq *cq, struct ib_wc *wc);
 void exs_verbs_slot_done(struct ib_cq *cq, struct ib_wc *wc);
-void exs_verbs_quiet_done(struct ib_cq *cq, struct ib_wc *wc);
+void exs_verbs_unsignaled_done(struct ib_cq *cq, struct ib_wc *wc);
 
 /* verbs_stall.c */
 void exs_verbs_watch(struct exs_verbs_ep *v);

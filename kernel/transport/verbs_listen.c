@@ -123,15 +123,18 @@ void exs_verbs_handshake_over(struct exs_verbs_ep *v, bool established)
 
 	if (!l)
 		return;
-	mutex_lock(&l->lock);
-	if (!list_empty(&v->pending)) {
-		list_del_init(&v->pending);
-		if (established)
-			exs_listen_established(l->listen, v->ep.conn);
-		else
-			exs_listen_failed(l->listen, v->ep.conn);
+	/* It is filled once. The thread that closes the listener may be stopped with its lock. */
+	if (!list_empty_careful(&v->pending)) {
+		mutex_lock(&l->lock);
+		if (!list_empty(&v->pending)) {
+			list_del_init(&v->pending);
+			if (established)
+				exs_listen_established(l->listen, v->ep.conn);
+			else
+				exs_listen_failed(l->listen, v->ep.conn);
+		}
+		mutex_unlock(&l->lock);
 	}
-	mutex_unlock(&l->lock);
 	/* The teardown's call is the last. */
 	if (!established) {
 		v->listener = NULL;
@@ -341,9 +344,10 @@ static struct exs_conn *exs_verbs_fail_pending(struct exs_bound *l)
 		conn = v->ep.conn;
 		exs_conn_get(conn);
 		list_del_init(&v->pending);
-		exs_listen_failed(l->listen, conn);
 	}
 	mutex_unlock(&l->lock);
+	if (conn)
+		exs_listen_failed(l->listen, conn);
 	return conn;
 }
 

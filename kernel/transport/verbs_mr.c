@@ -118,7 +118,10 @@ undo:
 	return -ENOMEM;
 }
 
-/* Back into the pool. conn->lock held. */
+/*
+ * Back into the pool, where they are last: a provider may still be in a write that it allowed
+ * before the key was invalidated. conn->lock held.
+ */
 exs_hot
 void exs_verbs_keys_put(struct exs_verbs_ep *v, struct list_head *keys)
 {
@@ -130,7 +133,7 @@ void exs_verbs_keys_put(struct exs_verbs_ep *v, struct list_head *keys)
 		list_del_init(&key->out);
 		v->nkeys_free++;
 	}
-	list_splice_init(keys, &v->keys_free);
+	list_splice_tail_init(keys, &v->keys_free);
 }
 
 /* Teardown: every transfer is unmapped, no chain is posted any more. */

@@ -262,8 +262,7 @@ bool exs_verbs_disconnect_first(struct exs_verbs_ep *v)
 {
 	if (!exs_verbs_has(v, EXS_QUIRK_ERROR_RESETS) || !exs_verbs_started(v))
 		return false;
-	rdma_disconnect(v->id);
-	return true;
+	return !rdma_disconnect(v->id);
 }
 
 /*

@@ -84,7 +84,7 @@ enum exs_fell_back {
 	EXS_FELL_BACK_NOMEM,		/* no memory                                       */
 	EXS_FELL_BACK_REMEMBERED,	/* the peer did not answer shortly before         */
 	EXS_FELL_BACK_DISABLED,		/* net.exs.enabled is 0                           */
-	EXS_FELL_BACK_OPTION,		/* SO_MARK or SO_PRIORITY, which only TCP supports */
+	EXS_FELL_BACK_OPTION,		/* SO_MARK, SO_PRIORITY, SO_TIMESTAMPING, a filter */
 	EXS_FELL_BACK_IWARP,		/* its ports are TCP's                            */
 	EXS_FELL_BACK_PORT,		/* the port is in use in EXS, but not in TCP      */
 	EXS_FELL_BACK_RULE,		/* EXS_FALLBACK_NOW                               */

@@ -16,7 +16,6 @@
 #include "../../core/stats.h"
 #include "../ioctl.h"
 #include "range.h"
-#include "../op/mm.h"
 #include "region.h"
 
 /* Pages pinned or unpinned in one go: an array of one page. */
@@ -85,8 +84,7 @@ static void exs_region_free(struct exs_region *r)
 {
 	struct exs_net *xn = r->xn;
 
-	if (r->notified)
-		mmu_interval_notifier_remove(&r->notifier);
+	exs_watch_end(&r->watch);
 	exs_region_unpin(r);
 	exs_region_uncharge(r);
 	kvfree(r->bvec);
@@ -151,39 +149,6 @@ static int exs_region_fill(struct exs_region *r)
 	return exs_region_pin(r);
 }
 
-/*
- * Runs in the unmapping task and must not sleep for anything. mm_users is 0 when
- * the address space as a whole goes away.
- */
-static bool exs_region_invalidate(struct mmu_interval_notifier *notifier,
-				  const struct mmu_notifier_range *range,
-				  unsigned long seq)
-{
-	struct exs_region *r = container_of(notifier, struct exs_region, notifier);
-
-	mmu_interval_set_seq(notifier, seq);
-	if (range->event == MMU_NOTIFY_UNMAP && atomic_read(&range->mm->mm_users))
-		WRITE_ONCE(r->stale, true);
-	return true;
-}
-
-static const struct mmu_interval_notifier_ops exs_region_notifier_ops = {
-	.invalidate = exs_region_invalidate,
-};
-
-/* Before pinning: an unmapping that comes between is noticed. */
-static int exs_region_watch(struct exs_region *r)
-{
-	unsigned long start = r->addr & PAGE_MASK;
-	int err;
-
-	err = mmu_interval_notifier_insert(&r->notifier, current->mm, start,
-					   r->npages << PAGE_SHIFT,
-					   &exs_region_notifier_ops);
-	r->notified = !err;
-	return exs_mm_errno(err);
-}
-
 static struct exs_region *exs_region_new(u64 addr, u64 len, u32 flags)
 {
 	struct exs_region *r;
@@ -225,7 +190,8 @@ static struct exs_region *exs_region_register(u64 addr, u64 len, u32 flags)
 
 	if (IS_ERR(r))
 		return r;
-	err = exs_region_watch(r);
+	/* Before pinning: an unmapping that comes between is noticed. */
+	err = exs_watch_begin(&r->watch, r->addr & PAGE_MASK, r->npages << PAGE_SHIFT);
 	if (!err)
 		err = exs_region_fill(r);
 	if (!err)
@@ -251,7 +217,7 @@ static void exs_region_show_fdinfo(struct seq_file *m, struct file *file)
 	seq_printf(m, "exs-pages:\t%lu\n", r->npages);
 	seq_printf(m, "exs-access:\t%s%s\n", r->flags & EXS_MREG_READ ? "r" : "",
 		   r->flags & EXS_MREG_WRITE ? "w" : "");
-	seq_printf(m, "exs-stale:\t%d\n", READ_ONCE(r->stale));
+	seq_printf(m, "exs-stale:\t%d\n", exs_watch_unmapped(&r->watch));
 	seq_printf(m, "exs-in-use:\t%u\n", kref_read(&r->ref) - 1);
 }
 
@@ -298,7 +264,7 @@ int exs_region_use(struct exs_region *r, u64 addr, u64 len, u32 access,
 		return -EINVAL;
 	if ((r->flags & access) != access)
 		return -EACCES;
-	if (READ_ONCE(r->stale)) {
+	if (exs_watch_unmapped(&r->watch)) {
 		exs_count(r->xn, region_stale, 1);
 		return -EFAULT;
 	}

@@ -3,11 +3,12 @@
  * Memory regions: user pages pinned for long.
  *
  *   region.h, region.c		one region
+ *   watch.h, watch.c		whether a range is unmapped
  *   range.h			arithmetic of addresses
  *   vector.h, vector.c		the memory of an operation in pieces
  *   zerocopy.h, zerocopy.c	that of a plain call that is not copied
  *
- * There are no locks: only one member of a region changes, the mark that it is stale.
+ * There are no locks but that of watch.c: only the marks of a region change.
  *
  * A registered region is a descriptor; a one-shot region lives as long as the
  * one operation that it was made for. Both are charged once, when pinned, to
@@ -37,9 +38,10 @@
 
 #include <linux/bvec.h>
 #include <linux/kref.h>
-#include <linux/mmu_notifier.h>
 #include <linux/uio.h>
 #include <linux/exs.h>
+
+#include "watch.h"
 
 struct exs_net;
 struct exs_user;
@@ -56,9 +58,7 @@ struct exs_user;
  * @bvec: one per page, whole pages, in order
  * @mm: charged; mm_count
  * @user: charged
- * @notifier: notices that the range is unmapped
- * @notified: @notifier is registered
- * @stale: the range was unmapped
+ * @watch: notices that some of the range is unmapped: then the region is stale
  * @written: an operation may have written to the pages
  */
 struct exs_region {
@@ -72,9 +72,7 @@ struct exs_region {
 	struct bio_vec *bvec;
 	struct mm_struct *mm;
 	struct exs_user *user;
-	struct mmu_interval_notifier notifier;
-	bool notified;
-	bool stale;
+	struct exs_watch watch;
 	bool written;
 };
 

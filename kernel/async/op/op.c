@@ -530,7 +530,8 @@ static bool exs_sqe_is_short(const struct exs_sqe *sqe)
 
 /*
  * Short sends and receives leave the run of their connection to the next one: they are
- * transmitted together. The last of them runs it. Others may take long, and come after a run.
+ * transmitted together. The last of them runs it, unless it ends before it is queued, so that
+ * is done here once more. Others may take long, and come after a run.
  */
 static int exs_batch_submit_on(struct exs_batch *b, const struct exs_sqe *sqe, bool last)
 {
@@ -543,7 +544,10 @@ static int exs_batch_submit_on(struct exs_batch *b, const struct exs_sqe *sqe, b
 	err = exs_op_submit_to(b, sqe, b->sock, more);
 	if (err)
 		return err;
-	b->held = more ? b->held + 1 : 0;
+	if (more)
+		b->held++;
+	else
+		exs_batch_run(b);
 	/* The number may be another file's from now on, and a close ends without our reference. */
 	if (sqe->opcode == EXS_OP_CLOSE)
 		exs_batch_leave(b);

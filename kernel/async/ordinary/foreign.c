@@ -73,8 +73,8 @@ static long exs_foreign_moved(struct exs_op *op, size_t n, bool all)
  * Whether a worker may send to @to. It must not if the receiver would see its credentials:
  * if one of the two sockets asks for them, and always before the connection was accepted.
  *
- * The answer may be out of date at once. The lock of @to would not help: newer kernels set
- * the option without it, and a thread that has it may sleep without a limit.
+ * The answer may be out of date at once. The lock of @to would not help: the option may be
+ * set without it, and a thread that has it may sleep without a limit.
  */
 static int exs_foreign_unnamed(struct socket *from, const struct sock *to)
 {

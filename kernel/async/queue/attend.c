@@ -79,15 +79,28 @@ void exs_attend_begin(struct exs_attend *a, struct exs_queue *q)
 		init_waitqueue_func_entry(&it->entry, exs_attend_wake);
 		it->entry.private = current;
 		exs_conn_attend(it->conn, &it->entry);
+		/* Nobody tells it any more. */
+		if (exs_conn_is_dead(it->conn))
+			WRITE_ONCE(it->event, true);
 	}
 }
 
-/* Events that it was told of and has not handled yet. */
-static void exs_attended_drain(struct exs_attended *it)
+/* Events that it was told of and has not handled yet. Return: whether there were any. */
+static bool exs_attended_drain(struct exs_attended *it)
 {
 	/* The event is forgotten before the completions are looked for. */
-	if (READ_ONCE(it->event) && xchg(&it->event, false))
-		exs_count(it->conn->xn, waiter_completions, exs_conn_drain_cq(it->conn));
+	if (!READ_ONCE(it->event) || !xchg(&it->event, false))
+		return false;
+	exs_count(it->conn->xn, waiter_completions, exs_conn_drain_cq(it->conn));
+	return true;
+}
+
+static void exs_attended_drop(struct exs_attended *it)
+{
+	exs_conn_unattend(it->conn, &it->entry);
+	exs_attended_drain(it);
+	exs_conn_put(it->conn);
+	it->conn = NULL;
 }
 
 exs_hot
@@ -96,26 +109,26 @@ void exs_attend_end(struct exs_attend *a)
 	while (a->n) {
 		struct exs_attended *it = &a->conns[--a->n];
 
-		exs_conn_unattend(it->conn, &it->entry);
-		exs_attended_drain(it);
-		exs_conn_put(it->conn);
+		if (it->conn)
+			exs_attended_drop(it);
 	}
 }
 
-void exs_attend_give_up(struct exs_attend *a)
+void exs_attend_give_up(struct exs_attend *a, struct exs_net *xn)
 {
 	if (a->n)
-		exs_count(a->conns[0].conn->xn, waiter_given_up, 1);
+		exs_count(xn, waiter_given_up, 1);
 	exs_attend_end(a);
 }
 
 exs_hot
 void exs_attend_drain(struct exs_attend *a)
 {
-	unsigned int i;
+	struct exs_attended *it;
 
-	for (i = 0; i < a->n; i++)
-		exs_attended_drain(&a->conns[i]);
+	for (it = a->conns; it < a->conns + a->n; it++)
+		if (exs_attended_drain(it) && exs_conn_is_dead(it->conn))
+			exs_attended_drop(it);
 }
 
 bool exs_attend_poll(struct exs_attend *a)
@@ -124,6 +137,6 @@ bool exs_attend_poll(struct exs_attend *a)
 	unsigned int i;
 
 	for (i = 0; i < a->n; i++)
-		any |= exs_conn_poll_cq(a->conns[i].conn);
+		any |= a->conns[i].conn && exs_conn_poll_cq(a->conns[i].conn);
 	return any;
 }

@@ -6,13 +6,14 @@
 #include <linux/wait.h>
 
 struct exs_conn;
+struct exs_net;
 struct exs_queue;
 
 #define EXS_ATTEND_CONNS	8
 
 /**
  * struct exs_attended - a connection that a waiting thread attends to
- * @conn: a reference
+ * @conn: a reference; NULL: it is over
  * @entry: where the transport's event finds the thread
  * @event: it came; without lock
  */
@@ -45,7 +46,7 @@ void exs_attend_begin(struct exs_attend *a, struct exs_queue *q);
 void exs_attend_end(struct exs_attend *a);
 
 /* As exs_attend_end(), because the events brought @q nothing again and again. */
-void exs_attend_give_up(struct exs_attend *a);
+void exs_attend_give_up(struct exs_attend *a, struct exs_net *xn);
 
 /* Whether an event came. Between set_current_state() and schedule(), too. */
 static inline bool exs_attend_due(const struct exs_attend *a)
@@ -58,7 +59,10 @@ static inline bool exs_attend_due(const struct exs_attend *a)
 	return false;
 }
 
-/* Process the completions that events reported, a bounded part, and request the next events. */
+/*
+ * Process the completions that events reported, a bounded part, and request the next events.
+ * Connections that have ended are let go.
+ */
 void exs_attend_drain(struct exs_attend *a);
 
 /* Process completions, a batch of each connection, with or without event. Return:

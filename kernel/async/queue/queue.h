@@ -72,6 +72,7 @@ struct sock;
  * @wait_mode: EXS_QWAIT_*; without @lock
  * @busy_ns: adaptive: how long to poll before going to sleep; without @lock
  * @sleepers: threads in EXS_IOC_WAIT, oldest first
+ * @least_need: with fewer unread events none of them wakes up
  * @poll: threads that poll
  * @fasync: processes that want a signal; fasync_helper()'s own lock
  * @eventfd: is signalled with each event, or NULL
@@ -118,6 +119,7 @@ struct exs_queue {
 	u32 wait_mode;
 	u32 busy_ns;
 	struct list_head sleepers;
+	u32 least_need;
 	wait_queue_head_t poll;
 	struct fasync_struct *fasync;
 	struct eventfd_ctx *eventfd;

@@ -47,20 +47,32 @@ exs_hot
 void exs_queue_wake(struct exs_queue *q, bool all)
 {
 	struct exs_sleeper *s, *next;
-	u32 unread;
+	u32 unread, least = U32_MAX;
 
 	lockdep_assert_held(&q->lock);
 	if (list_empty(&q->sleepers))
 		return;
 	unread = exs_queue_unread(q);
+	if (unread < q->least_need && !all)
+		return;
 	list_for_each_entry_safe(s, next, &q->sleepers, node) {
-		if (unread < s->need && !all)
+		if (unread < s->need && !all) {
+			least = min(least, s->need);
 			continue;
+		}
 		list_del_init(&s->node);
 		wake_up_process(s->task);
 		if (!all)
-			break;
+			return;
 	}
+	q->least_need = least;
+}
+
+static void exs_queue_add_sleeper(struct exs_queue *q, struct exs_sleeper *s)
+{
+	lockdep_assert_held(&q->lock);
+	q->least_need = list_empty(&q->sleepers) ? s->need : min(q->least_need, s->need);
+	list_add_tail(&s->node, &q->sleepers);
 }
 
 /*
@@ -75,7 +87,7 @@ static bool exs_sleep(struct exs_queue *q, struct exs_sleeper *s, ktime_t *expir
 
 	lockdep_assert_held(&q->lock);
 	if (list_empty(&s->node))
-		list_add_tail(&s->node, &q->sleepers);
+		exs_queue_add_sleeper(q, s);
 	exs_queue_wake(q, false);
 	set_current_state(TASK_INTERRUPTIBLE);
 	spin_unlock(&q->lock);
@@ -88,7 +100,7 @@ static bool exs_sleep(struct exs_queue *q, struct exs_sleeper *s, ktime_t *expir
 	if (s->in_vain < EXS_SLEEP_IN_VAIN)
 		exs_attend_drain(&s->attend);
 	else
-		exs_attend_give_up(&s->attend);
+		exs_attend_give_up(&s->attend, q->xn);
 	spin_lock(&q->lock);
 	s->in_vain = s->tail == q->slots.tail ? s->in_vain + 1 : 0;
 	s->tail = q->slots.tail;

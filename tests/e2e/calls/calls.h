@@ -98,7 +98,7 @@ void nothing_started(exs_qhandle_t q);
 typedef int start_large(int fd, char *buf, exs_qhandle_t q);
 void limits_hold(start_large *start);
 
-/* A port where nobody answers, for AF_EXS and TCP: who connects goes on trying. */
+/* A port where nobody answers, for AF_EXS and TCP: a connect goes on trying. */
 union address nowhere(void);
 
 /*

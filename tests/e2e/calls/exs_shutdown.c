@@ -89,6 +89,25 @@ static void not_connected(void)
 	no_event(q);
 }
 
+/* The peer has closed. */
+static void after_peer(void)
+{
+	exs_qhandle_t q = queue_new(2);
+	struct pair p;
+	char in;
+
+	pair_open(&p);
+	close(p.s);
+	if (on_exs())
+		wait_until(send(p.c, "", 0, MSG_NOSIGNAL) < 0);
+	must_be(recv(p.c, &in, 1, 0), 0);
+	must(exs_shutdown(p.c, SHUT_RDWR, q, 1));
+	event_is(q, EXS_EVT_SHUTDOWN, 1, 0, 0);
+	if (on_exs())
+		must_fail(exs_shutdown(p.c, SHUT_WR, q, 2), ENOTCONN);
+	no_event(q);
+}
+
 /* The socket is closed, and the peer does not read. */
 static void time_is_up(void)
 {
@@ -109,6 +128,7 @@ const struct e2e_case exs_shutdown_cases[] = {
 	CASE(again, ON_KINDS),
 	CASE(synchronous, ON_KINDS),
 	CASE(wrong, ON_KINDS),
+	CASE(after_peer, ON_STREAM | ON_TCP),
 	CASE(time_is_up, ON_BOTH),
 	CASE(not_connected, ON_BOTH | ON_TCP | ON_UDP),
 	{}

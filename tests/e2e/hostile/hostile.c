@@ -235,7 +235,7 @@ static int ring_changes(struct scene *s, struct raw *l, int told, int then)
 	raw_take_request(l, &s->r);
 	set_int(fd, SOL_EXS, EXS_SO_RING, then);
 	raw_accept(&s->r, &hello, sizeof(hello));
-	/* Who accepts may not send before; POLLOUT comes a little earlier. */
+	/* The accepting side may not send before; POLLOUT comes a little earlier. */
 	raw_hear(&s->r, CREDIT, &greeting);
 	wait_io(fd, POLLOUT);
 	set_nonblock(fd, false);
@@ -377,7 +377,7 @@ static void never_confirms(void)
 	neighbour_lives(&s);
 }
 
-/* Who can reach the port takes places in its backlog, and nothing of what the user may have. */
+/* A host that can reach the port takes places in its backlog, and nothing of what the user may have. */
 static void half_open_not_charged(void)
 {
 	struct scene s;
@@ -786,7 +786,7 @@ static void eager_stream(void)
 	is_refused(&s, "more than the eager space");
 	attach(&s);
 	say_eager(&s, 0, 10, 0);
-	is_refused(&s, "eager bytes of who does not offer it");
+	is_refused(&s, "eager bytes of a peer that does not offer it");
 	attach_eager(&s);
 	raw_say(&s.r, &request);
 	raw_hear(&s.r, RING, &ring);
@@ -837,7 +837,7 @@ static void asks_for_credits(void)
 	attach(&s);
 	ask.b = CREDITS;
 	raw_say(&s.r, &ask);
-	is_refused(&s, "credits are asked for by who cannot");
+	is_refused(&s, "credits are asked for by a peer that cannot");
 	neighbour_lives(&s);
 }
 
@@ -851,7 +851,7 @@ static void attach_offering(struct scene *s)
 	attach_with(s, &hello, sizeof(hello));
 }
 
-/* The victim describes its ring to who announces a message that could go there. */
+/* The victim describes its ring to a peer that announces a message that could go there. */
 static void attach_ring(struct scene *s, struct message *ring)
 {
 	struct message request = { .type = REQUEST, .b = 5000 };
@@ -968,10 +968,10 @@ static void many_messages(void)
 	bad_many(&s, many(16, 65535), 1, "many that are longer than the ring");
 	bad_many(&s, many(16, 16000), 2, "more than the ring holds");
 	bad_many(&s, many(16, 1), 262144 / (16 * 65) + 1, "many of one byte, more than the ring holds");
-	bad_many_in_vain(&s, H_MESSAGE_RING, "many to who does not know of them");
+	bad_many_in_vain(&s, H_MESSAGE_RING, "many to a victim that does not know of them");
 	bad_many_in_vain(&s, H_MANY, "many without a ring");
 	bad_waiting(&s, H_MESSAGE_RING | H_MANY, 2, "two that wait");
-	bad_waiting(&s, H_MESSAGE_RING, 1, "one that waits, to who does not know of it");
+	bad_waiting(&s, H_MESSAGE_RING, 1, "one that waits, to a victim that does not know of it");
 	/* What is allowed is taken, and read as it stands there. */
 	attach_ring(&s, &got);
 	for (i = 0; i < 10; i++)
@@ -1168,7 +1168,7 @@ static void honest_kill(void)
 	neighbour_lives(&t.s);
 }
 
-/* Who could, and does not: the victim sees to its keys itself. */
+/* A peer that could, and does not: the victim sees to its keys itself. */
 static void never_kills(void)
 {
 	struct target t;

@@ -118,7 +118,7 @@ static void forbid_port(int type)
 	attach(program, ARRAY_SIZE(program), type);
 }
 
-/* Who asks for PORT gets @port; another port is allowed, or not. */
+/* A socket that asks for PORT gets @port; another port is allowed, or not. */
 static void redirect(int port, bool others, int type)
 {
 	const struct bpf_insn program[] = {

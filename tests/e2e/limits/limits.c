@@ -6,6 +6,7 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <sched.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -39,7 +40,7 @@ static void connections(void)
 	recv_all(q.s, 1, 0, 100);
 }
 
-/* The cap of the one who listens: the client is refused, and nobody else suffers. */
+/* The cap of the user who listens: the client is refused, and nobody else suffers. */
 static void connections_of_listener(void)
 {
 	int fd = listener(16), c;
@@ -293,7 +294,7 @@ static void group_open(void)
 	must(mkdir(GROUP, 0755));
 }
 
-enum { MANY = 200 };
+enum { MANY = 200, SPARSE = 1024 * MIB };
 
 static void grouped_listener(void *arg)
 {
@@ -339,7 +340,58 @@ static void ring_in_cgroup(void)
 	must(rmdir(GROUP));
 }
 
-/* In a group over its limit, as it has memory that cannot be reclaimed: the kernel slows down who allocates for it. */
+/* Somebody else has its region. It writes to a page of each page table: for these a fork needs memory. */
+static void slow_forker(void *arg)
+{
+	const int *way = arg;
+	char *buf = pages(SPARSE);
+	exs_mhandle_t m = region_new(buf, 4096, 0);
+	size_t i;
+
+	send_fd(way[1], m);
+	close(m);
+	write_group(GROUP "/cgroup.procs", "0");
+	for (i = 0; i < SPARSE; i += 2 * MIB)
+		buf[i] = 1;
+	write_group(GROUP "/memory.high", "1M");
+	if (!fork())
+		_exit(0);
+	pause();
+}
+
+static bool forks_slowly(pid_t pid)
+{
+	char path[64], text[4096] = "";
+	int fd;
+
+	snprintf(path, sizeof(path), "/proc/%d/stack", pid);
+	fd = must(open(path, O_RDONLY | O_CLOEXEC));
+	must(read(fd, text, sizeof(text) - 1));
+	close(fd);
+	return strstr(text, "mem_cgroup_handle_over_high") && strstr(text, "copy_page_range");
+}
+
+/* The end of a region does not wait for what its address space does with pages. */
+static void slow_fork(void)
+{
+	int way[2], m;
+	pid_t pid;
+
+	group_open();
+	must(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, way));
+	pid = spawn(slow_forker, way);
+	m = receive_fd(way[0]);
+	wait_until(forks_slowly(pid));
+	close(m);
+	must_be(counter("live_regions"), 0);
+	/* It sleeps there several times. */
+	wait_until(forks_slowly(pid));
+	kill(pid, SIGKILL);
+	must_be(reap(pid), SIGKILL);
+	wait_until(!rmdir(GROUP));
+}
+
+/* In a group over its limit, as it has memory that cannot be reclaimed: the kernel slows its threads. */
 static void slow_listener(void *arg)
 {
 	write_group(GROUP "/cgroup.procs", "0");
@@ -402,6 +454,32 @@ static void connect_as_nobody(void *arg)
 	pair_open(&p);
 }
 
+/* How a connection ends that has ten milliseconds. */
+static int short_connect(const union address *to)
+{
+	int fd = new_socket(), err;
+
+	set_nonblock(fd, true);
+	write_sysctl("connect_timeout", 10);
+	must_fail(connect(fd, &to->sa, address_len(to)), EINPROGRESS);
+	write_sysctl("connect_timeout", 15000);
+	wait_io(fd, POLLOUT);
+	err = so_error(fd);
+	close(fd);
+	return err;
+}
+
+/* One more, if there are not many: those that exist may need time. Return: how many. */
+static int more_connects(const union address *to, int *fds, int n)
+{
+	if (n == MANY)
+		return 0;
+	fds[n] = new_socket();
+	set_nonblock(fds[n], true);
+	must_fail(connect(fds[n], &to->sa, address_len(to)), EINPROGRESS);
+	return 1;
+}
+
 /* Nor do its hand-shakes take all workers: they have turns, and other users have theirs. */
 static void slow_group_listens(void)
 {
@@ -415,16 +493,17 @@ static void slow_group_listens(void)
 	write_sysctl("max_user_workers", 1);
 	pid = spawn(slow_listener, &d);
 	to = address_of(SERVER, hear(d.out.rd));
-	do {
-		check(n < MANY, "%d connections, and no worker is slowed down while others wait", n);
-		fds[n] = new_socket();
-		set_nonblock(fds[n], true);
-		must_fail(connect(fds[n++], &to.sa, address_len(&to)), EINPROGRESS);
-	} while (slow_accepts() != 1 || !delta("turns_waited"));
+	/* It has the case's time: on a busy machine it takes long. */
+	while (n += more_connects(&to, fds, n), slow_accepts() != 1 || !delta("turns_waited"))
+		breathe();
+	/* Not ETIMEDOUT: the peer has not heard of it. */
+	wait_until(short_connect(&to) == ENOBUFS);
+	for (i = 1; i < n; i += 2)
+		close(fds[i]);
 	join(spawn(connect_as_nobody, NULL));
 	check(slow_accepts() <= 1, "more than one has a turn");
 	must_be(workers_not_below("exs_verbs_slow_work", "mem_cgroup_handle_over_high"), 0);
-	for (i = 0; i < n; i++) {
+	for (i = 0; i < n; i += 2) {
 		wait_io(fds[i], POLLOUT);
 		must_be(so_error(fds[i]), 0);
 		close(fds[i]);
@@ -648,6 +727,49 @@ static void connects_into_black_hole(void)
 	wait_until(!counter("live_conns"));
 	shell("rdma link delete siw_hole && ip link delete siwhole");
 	shell("echo 6 > /proc/sys/net/ipv4/tcp_syn_retries");
+}
+
+static bool all_ended(void)
+{
+	must_be(workers_in("iw_cm_disconnect"), 0);
+	return !counter("live_conns");
+}
+
+static void connects_to_silence(void *arg)
+{
+	const union address *to = arg;
+	int fd = socket_on(CLIENT);
+
+	connect(fd, &to->sa, address_len(to));
+}
+
+/*
+ * iWARP's disconnect sleeps until the peer has answered our connect, or 10 s are over. No worker
+ * is there: else one user's could be all.
+ */
+static void closed_unanswered(void)
+{
+	enum { N = 8 };
+	union address to = address_of(SERVER, 0);
+	pid_t pids[N];
+	char request;
+	int fd, i;
+
+	enter_side(SERVER);
+	fd = must(socket(AF_INET, SOCK_STREAM, 0));
+	must(bind(fd, &to.sa, address_len(&to)));
+	must(listen(fd, N));
+	to = name_of(fd);
+	for (i = 0; i < N; i++)
+		pids[i] = spawn(connects_to_silence, &to);
+	for (i = 0; i < N; i++)
+		must_be(recv(must(accept(fd, NULL, NULL)), &request, 1, 0), 1);
+	for (i = 0; i < N; i++) {
+		kill(pids[i], SIGKILL);
+		reap(pids[i]);
+	}
+	must_be(counter("live_conns"), N);
+	wait_until(all_ended());
 }
 
 enum { OPS = 128 };
@@ -1062,8 +1184,9 @@ static const struct e2e_case cases[] = {
 	{ "containers_of_root", containers_of_root, .on = ON_EXS, .needs = NEEDS_ONE },
 	{ "network_namespaces", network_namespaces, .on = ON_EXS, .needs = NEEDS_ONE },
 	{ "ring_in_cgroup", ring_in_cgroup, .on = ON_STREAM, .needs = NEEDS_ONE },
+	{ "slow_fork", slow_fork, .on = ON_EXS, .needs = NEEDS_ONE },
 	{ "slow_group", slow_group, .on = ON_STREAM, .needs = NEEDS_ONE },
-	{ "slow_group_listens", slow_group_listens, .on = ON_BOTH, .needs = NEEDS_ONE },
+	{ "slow_group_listens", slow_group_listens, .on = ON_BOTH, .needs = NEEDS_ONE, .limit = 120 },
 	{ "idle_in_cgroup", idle_in_cgroup, .on = ON_BOTH, .needs = NEEDS_ONE },
 	{ "sends_in_cgroup", sends_in_cgroup, .on = ON_STREAM, .needs = NEEDS_ONE },
 	{ "credits_for_turns", credits_for_turns, .on = ON_BOTH, .needs = NEEDS_ONE },
@@ -1072,6 +1195,7 @@ static const struct e2e_case cases[] = {
 	{ "ring_charged", ring_charged, .on = ON_STREAM, .needs = NEEDS_ONE },
 	{ "peers_together", peers_together, .on = ON_STREAM, .needs = NEEDS_ONE },
 	{ "connects_into_black_hole", connects_into_black_hole, .on = ON_EXS, .needs = NEEDS_SIW },
+	{ "closed_unanswered", closed_unanswered, .on = ON_EXS, .needs = NEEDS_SIW },
 	{ "fetched_charged", fetched_charged, .on = ON_SEQ, .needs = NEEDS_ONE },
 	{ "operations", operations, .on = ON_STREAM, .needs = NEEDS_ONE },
 	{ "files_held", files_held, .on = ON_STREAM, .needs = NEEDS_ONE },

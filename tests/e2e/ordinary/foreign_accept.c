@@ -164,7 +164,7 @@ static void two_queues(const struct kind *k)
 	are_joined(c1, taken(b, 2, 0));
 	are_joined(c2, taken(a, 1, 0));
 	no_event(b);
-	/* Who does not want it any more makes room for the next. */
+	/* An accept that does not want it any more makes room for the next. */
 	start_accept(fd, a, 4);
 	must_be(exs_cancel(b, fd, 3, EXS_CAF_FILDES | EXS_CAF_AHANDLE), 0);
 	taken(b, 3, ECANCELED);

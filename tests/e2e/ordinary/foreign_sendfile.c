@@ -275,7 +275,7 @@ FOR_KIND(shut_wr, tcp)
 FOR_KIND(shut_wr, un_stream)
 
 /*
- * Who has the event finds that nothing waits, and hears at once what is wrong: even if it
+ * A program that has the event finds that nothing waits, and hears at once what is wrong: even if it
  * goes on before the worker that ended the operation does.
  */
 static void said_at_once(const struct kind *k)

@@ -255,6 +255,73 @@ static void connection_ends_in(int mode)
 	waiter_gets(&w, EXS_EVT_RECV, 3, ECANCELED, 0);
 }
 
+static void *wait_for_two(void *arg)
+{
+	struct waiter *w = arg;
+	exs_event_t ev[2];
+
+	w->tid = gettid();
+	must_be(exs_qdequeue(w->q, ev, -2, NULL), 2);
+	event_check(&ev[0], EXS_EVT_RECV, 1, 0, 0);
+	event_check(&ev[1], EXS_EVT_RECV, 2, 0, 1);
+	return NULL;
+}
+
+/* A thread that still waits for others does not keep a connection that has ended. */
+static void let_go(void)
+{
+	struct waiter w = { .q = queue_of(8, EXS_WAIT_NOTIFY) };
+	struct pair p, other;
+
+	pair_open(&p);
+	start_recv(p.s, bytes, 1, 0, w.q, 1, NO_REGION);
+	must_be(pthread_create(&w.thread, NULL, wait_for_two, &w), 0);
+	wait_until(w.tid);
+	wait_blocked(w.tid);
+	close(p.c);
+	wait_until(queue_attr(w.q, EXS_ATTR_EVENTS) == 1);
+	close(p.s);
+	wait_until(!counter("live_conns"));
+	pair_open(&other);
+	start_recv(other.s, bytes, 1, 0, w.q, 2, NO_REGION);
+	must_be(send(other.c, "x", 1, 0), 1);
+	pthread_join(w.thread, NULL);
+}
+
+static void *wait_for_ever(void *arg)
+{
+	struct waiter *w = arg;
+
+	w->tid = gettid();
+	must_be(exs_qdequeue(w->q, &w->ev, 1, NULL), 1);
+	return NULL;
+}
+
+/* Threads that want more do not stand before one that wants less. */
+static void least_need(void)
+{
+	struct waiter more = { .q = queue_of(8, EXS_WAIT_NOTIFY) }, one = { .q = more.q };
+	struct pair p, other;
+
+	pair_open(&p);
+	pair_open(&other);
+	start_recv(p.s, bytes, 1, 0, more.q, 1, NO_REGION);
+	must_be(pthread_create(&more.thread, NULL, wait_for_two, &more), 0);
+	wait_until(more.tid);
+	wait_blocked(more.tid);
+	must_be(pthread_create(&one.thread, NULL, wait_for_ever, &one), 0);
+	wait_until(one.tid);
+	wait_blocked(one.tid);
+	must_be(send(p.c, "x", 1, 0), 1);
+	waiter_gets(&one, EXS_EVT_RECV, 1, 0, 1);
+	start_recv(other.s, bytes, 1, 0, more.q, 1, NO_REGION);
+	start_recv(p.s, bytes, 1, 0, more.q, 2, NO_REGION);
+	close(other.c);
+	wait_until(queue_attr(more.q, EXS_ATTR_EVENTS) == 1);
+	must_be(send(p.c, "x", 1, 0), 1);
+	pthread_join(more.thread, NULL);
+}
+
 static void connection_ends(void)
 {
 	connection_ends_in(EXS_WAIT_NOTIFY);
@@ -337,7 +404,7 @@ static void others_served(void)
 	others_served_in(EXS_WAIT_BUSY_POLL);
 }
 
-/* -- signals that restart, and many who wait */
+/* -- signals that restart, and many threads that wait */
 
 static void *send_after_signals(void *arg)
 {
@@ -580,6 +647,8 @@ static const struct e2e_case cases[] = {
 	{ "nothing_to_poll", nothing_to_poll, .on = ON_STREAM },
 	{ "attended", attended, .on = ON_BOTH },
 	{ "placed", placed, .on = ON_STREAM },
+	{ "least_need", least_need, .on = ON_BOTH },
+	{ "let_go", let_go, .on = ON_BOTH, .needs = NEEDS_ONE },
 	{ "connection_ends", connection_ends, .on = ON_STREAM },
 	{ "process_killed", process_killed, .on = ON_STREAM },
 	{ "others_served", others_served, .on = ON_STREAM },

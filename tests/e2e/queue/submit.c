@@ -405,6 +405,23 @@ static void joined_of_all_lengths(void)
 }
 
 /* Operations in a row on one socket start together: also if there is no last one, or one that is different. */
+/* What ends at once does not hold up what was to go with it. */
+static void together_with_ended(void)
+{
+	exs_qhandle_t q = queue_new(2);
+	exs_op_t ops[2];
+	struct pair p;
+
+	pair_open(&p);
+	must(shutdown(p.c, SHUT_RD));
+	ops[0] = an_op(EXS_EVT_SEND, p.c, "x", 1, 0);
+	ops[1] = an_op(EXS_EVT_RECV, p.c, bytes, 1, 1);
+	must_be(exs_submit(q, ops, 2), 2);
+	event_is(q, EXS_EVT_RECV, 1, 0, 0);
+	event_is_soon(q, EXS_EVT_SEND, 0, 0, 1);
+	must_be(recv(p.s, bytes, 1, 0), 1);
+}
+
 static void together(void)
 {
 	enum { N = 100 };
@@ -568,6 +585,7 @@ static const struct e2e_case cases[] = {
 	{ "joined", joined, .on = ON_STREAM },
 	{ "joined_messages", joined_messages, .on = ON_SEQ },
 	{ "joined_of_all_lengths", joined_of_all_lengths, .on = ON_SEQ },
+	{ "together_with_ended", together_with_ended, .on = ON_STREAM },
 	{ "together", together, .on = ON_BOTH | ON_TCP },
 	{ "accept_and_threads", accept_and_threads, .on = ON_STREAM },
 	{ "partly", partly, .on = ON_STREAM },

@@ -216,7 +216,7 @@ static void *joiner_connects(void *arg)
 	return NULL;
 }
 
-/* Who waits in connect() hears of that attempt's end, and not of the next one's. */
+/* A thread that waits in connect() hears of that attempt's end, and not of the next one's. */
 static void connect_joined(void)
 {
 	union address to = address_from(e2e.domain, e2e.domain == AF_INET ? "10.77.0.9" : "fd77::9", 99);

@@ -9,6 +9,7 @@
 #include <endian.h>
 #include <fcntl.h>
 #include <linux/exs.h>
+#include <netinet/ip.h>
 #include <netinet/tcp.h>
 #include <poll.h>
 #include <pthread.h>
@@ -446,7 +447,7 @@ static void *accept_one(void *arg)
 	return (void *)(long)s;
 }
 
-/* Who waits in accept() is woken, one for each. */
+/* Threads that wait in accept() are woken, one for each. */
 static void listener_wakes(void)
 {
 	int l = falling_listener(), c = plain_socket();
@@ -671,7 +672,7 @@ static double seconds(void)
 /* So many milliseconds, as a socket tells that does not decide for others. */
 static void time_passes(int ms)
 {
-	/* Of no other case: who has not answered these is remembered. */
+	/* Of no other case: a host that has not answered these is remembered. */
 	union address to = address_from(e2e.domain, e2e.domain == AF_INET ? "10.77.0.4" : "fd77::4", 99);
 	int clock = falling(), before = delta("fallback_no_answer");
 
@@ -1412,6 +1413,47 @@ static void marked(void)
 	must_be(get_int(c, SOL_SOCKET, SO_MARK), 7);
 }
 
+/* Its TCP belongs to the user who made it, not to the one who connects it: routes may depend on that. */
+static void routed_by_owner(void)
+{
+	int l = tcp_listener(), c = falling(), err;
+
+	if (system("ip rule show > /dev/null 2>&1"))
+		skip("this kernel has one table of routes");
+	/* Local addresses are looked up first otherwise. */
+	shell("ip rule add pref 1 lookup local");
+	shell("ip rule add pref 0 uidrange 4242-4242 unreachable");
+	shell("ip rule del pref 0 lookup local");
+	setfsuid(4242);
+	err = connect_to(c, l) ? errno : 0;
+	setfsuid(0);
+	shell("ip rule add pref 0 lookup local");
+	shell("ip rule del pref 0 uidrange 4242-4242 unreachable");
+	shell("ip rule del pref 1 lookup local");
+	must_be(err, 0);
+	by_tcp(c, l, EXS_FELL_BACK_REFUSED);
+}
+
+/* IP_TOS sets a priority as well, which the program replaces. */
+static void marked_after_tos(void)
+{
+	int l = tcp_listener(), c = falling();
+
+	set_int(c, IPPROTO_IP, IP_TOS, IPTOS_LOWDELAY);
+	set_int(c, SOL_SOCKET, SO_PRIORITY, 3);
+	must(connect_to(c, l));
+	by_tcp(c, l, EXS_FELL_BACK_OPTION);
+	must_be(get_int(c, SOL_SOCKET, SO_PRIORITY), 3);
+	must_be(get_int(c, IPPROTO_IP, IP_TOS), IPTOS_LOWDELAY);
+	/* To what a fresh socket has. */
+	c = falling();
+	set_int(c, IPPROTO_IP, IP_TOS, IPTOS_LOWDELAY);
+	set_int(c, SOL_SOCKET, SO_PRIORITY, 0);
+	must(connect_to(c, l));
+	must_be(get_int(c, SOL_SOCKET, SO_PRIORITY), 0);
+	must_be(get_int(c, IPPROTO_IP, IP_TOS), IPTOS_LOWDELAY);
+}
+
 /* As TCP: any address is of IPv4, if nobody says of which family; and no other is. */
 static void no_family(void)
 {
@@ -1789,6 +1831,8 @@ static const struct e2e_case cases[] = {
 	{ "limit", limit, .on = ON_FACES, .needs = NEEDS_ONE },
 	{ "no_route", no_route, .on = ON_FACES, .needs = NEEDS_ONE },
 	{ "marked", marked, .on = ON_INET },
+	{ "routed_by_owner", routed_by_owner, .on = ON_INET, .needs = NEEDS_ONE },
+	{ "marked_after_tos", marked_after_tos, .on = ON_INET },
 	{ "set_after_bind", set_after_bind, .on = ON_FACES },
 	{ "device_after_listen", device_after_listen, .on = ON_FACES, .needs = NEEDS_ONE },
 	{ "filtered", filtered, .on = ON_FACES, .needs = NEEDS_ONE },

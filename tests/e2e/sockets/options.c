@@ -320,7 +320,7 @@ static void ringless_leaves(void)
 }
 
 /* send(2) has already said that it succeeded. */
-static void ringless_leaves_plain(void)
+static void leaves_plain(bool deaf)
 {
 	static char from[40000];
 	struct pair p;
@@ -329,9 +329,24 @@ static void ringless_leaves_plain(void)
 	must_be(send(p.c, from, sizeof(from), 0), sizeof(from));
 	leaves(&p);
 	check(poll_wait(p.c, POLLERR) & POLLERR, "no error");
-	must_fail(recv(p.c, buf, 1, 0), ECONNRESET);
+	/* It has an effect, if no success. */
+	if (deaf)
+		must_fail(shutdown(p.c, SHUT_RD), ENOTCONN);
+	/* As with TCP: what came before the end is whole, and the error is for the sender. */
+	must_be(recv(p.c, buf, 1, 0), 0);
+	must_be(so_error(p.c), ECONNRESET);
 	must_be(recv(p.c, buf, 1, 0), 0);
 	close(p.c);
+}
+
+static void ringless_leaves_plain(void)
+{
+	leaves_plain(false);
+}
+
+static void ringless_leaves_deaf(void)
+{
+	leaves_plain(true);
 }
 
 static void ring_off(void)
@@ -562,7 +577,7 @@ static void *echo_all(void *arg)
 	return NULL;
 }
 
-/* Who waits in a plain call processes what the device has completed; or, after a while, not. */
+/* A thread that waits in a plain call processes what the device has completed; or, after a while, not. */
 static void busy_poll(void)
 {
 	pthread_t thread;
@@ -953,7 +968,7 @@ static void sndbuf(void)
 	check(n > 4096 && n <= limit + 4096, "%d bytes fit into %d", n, limit);
 	must_be(unsent(p.c), n);
 	must_be(poll_now(p.c, POLLOUT), 0);
-	/* Who waits for room has some. */
+	/* A sender that waits for room has some. */
 	must_be(pthread_create(&thread, NULL, send_blocked, &p.c), 0);
 	wait_until(__atomic_load_n(&blocked_tid, __ATOMIC_ACQUIRE));
 	wait_blocked(blocked_tid);
@@ -1076,6 +1091,7 @@ static const struct e2e_case cases[] = {
 	{ "ring_off", ring_off, .on = ON_STREAM, .needs = NEEDS_ONE },
 	{ "ringless_leaves", ringless_leaves, .on = ON_STREAM },
 	{ "ringless_leaves_plain", ringless_leaves_plain, .on = ON_STREAM },
+	{ "ringless_leaves_deaf", ringless_leaves_deaf, .on = ON_STREAM },
 	{ "ring_off_reset", ring_off_reset, .on = ON_STREAM, .needs = NEEDS_ONE },
 	{ "ring_off_read_shut", ring_off_read_shut, .on = ON_STREAM, .needs = NEEDS_ONE },
 	{ "ring_off_and_on", ring_off_and_on, .on = ON_STREAM, .needs = NEEDS_ONE },

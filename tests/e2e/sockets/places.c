@@ -71,7 +71,7 @@ static void stranger(void *arg)
 	enter_nothing();
 	fd = receive_fd(unix_fd);
 	use_everything(fd);
-	/* And who accepts there. */
+	/* And a process that accepts there. */
 	fd = must(accept(receive_fd(unix_fd), NULL, NULL));
 	echo(fd);
 }
@@ -184,7 +184,7 @@ static void other_namespaces(void)
 	join(pid);
 }
 
-/* A namespace has the protocol, and no device: who may fall back does, by its own loopback. */
+/* A namespace has the protocol, and no device: a socket that may fall back does, by its own loopback. */
 static void lone_namespace(void)
 {
 	union address at = address_from(AF_INET, "127.0.0.1", 0), to;

@@ -360,7 +360,7 @@ static void epoll_edge_write(void)
 }
 
 /*
- * Who is woken at the end reads it at once, while others are still being woken: there are so
+ * A thread that is woken at the end reads it at once, while others are still being woken: there are so
  * many that the first one is done before the last.
  */
 static void *read_end(void *arg)

@@ -6,6 +6,7 @@
 #include "lib/e2e.h"
 #include "lib/same.h"
 
+#include <arpa/inet.h>
 #include <fcntl.h>
 #include <linux/sockios.h>
 #include <net/if.h>
@@ -248,6 +249,24 @@ static void names(const void *arg)
 	say_poll("listener", l);
 }
 
+/* Any address of IPv4, and of no other. */
+static void names_mapped(const void *arg)
+{
+	union address at = { .in6.sin6_family = AF_INET6 }, is;
+	char text[INET6_ADDRSTRLEN];
+	int fd = new_socket();
+
+	(void)arg;
+	must_be(inet_pton(AF_INET6, "::ffff:0.0.0.0", &at.in6.sin6_addr), 1);
+	SAY(bind(fd, &at.sa, sizeof(at.in6)));
+	is = name_of(fd);
+	say("%s; ", inet_ntop(AF_INET6, &is.in6.sin6_addr, text, sizeof(text)));
+	SAY(listen(fd, 1));
+	is = name_of(fd);
+	say("%s; ", inet_ntop(AF_INET6, &is.in6.sin6_addr, text, sizeof(text)));
+	close(fd);
+}
+
 /* -- accept */
 
 static void accept_flags(const void *arg)
@@ -368,6 +387,26 @@ static void connect_turns(const void *arg)
 	SAY(connect(c, &to.sa, address_len(&to)));
 	SAY(connect(c, &to.sa, address_len(&to)));
 	say("error %s; ", errno_name(so_error(c)));
+}
+
+/* The port that the program has chosen is its own, whatever became of the connections. */
+static void connect_bound(const void *arg)
+{
+	int l = listener(4), none = bound_socket(), c = new_socket(), i;
+	union address to = name_of(none), name = address_of(CLIENT, 7391), now;
+
+	(void)arg;
+	must(bind(c, &name.sa, address_len(&name)));
+	for (i = 0; i < 10; i++)
+		SAY(connect(c, &to.sa, address_len(&to)));
+	to = name_of(l);
+	SAY(connect(c, &to.sa, address_len(&to)));
+	now = name_of(c);
+	say("port %s; ", now.in.sin_port == name.in.sin_port ? "kept" : "changed");
+	/* A reset, so that TCP has no use for the port any more. */
+	close(l);
+	wait_io(c, POLLHUP);
+	close(c);
 }
 
 static union address black_hole(void)
@@ -662,20 +701,76 @@ static void closed_and_sent_to(const void *arg)
 	close(p.c);
 }
 
-/* With something unread, which is a reset. */
+static int protocol_of(int fd)
+{
+	int protocol;
+
+	must(getsockopt(fd, SOL_SOCKET, SO_PROTOCOL, &protocol, &(socklen_t){ sizeof(protocol) }));
+	return protocol;
+}
+
+static struct tcp_info info_of(int fd)
+{
+	struct tcp_info info = {};
+	socklen_t len = sizeof(info);
+
+	must(getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &len));
+	return info;
+}
+
+/* The connection of EXS is gone by then; TCP's remains until this side ends it. */
+static void peer_is_gone(int fd)
+{
+	wait_io(fd, POLLRDHUP);
+	if (protocol_of(fd) != IPPROTO_TCP)
+		wait_until(send(fd, "", 0, MSG_NOSIGNAL) < 0);
+}
+
+static void closed_then_shut(const void *arg)
+{
+	static const int ways[] = { SHUT_RD, SHUT_WR, SHUT_RDWR };
+	struct pair p;
+	size_t i;
+
+	(void)arg;
+	for (i = 0; i < ARRAY_SIZE(ways); i++) {
+		pair_open(&p);
+		give(p.s, "last words");
+		close(p.s);
+		peer_is_gone(p.c);
+		SAY(has_peer(p.c));
+		say("state %d; ", info_of(p.c).tcpi_state);
+		SAY(shutdown(p.c, ways[i]));
+		if (ways[i] != SHUT_RD)
+			wait_until(!has_peer(p.c));
+		say_poll("shut", p.c);
+		say_recv("recv", p.c, 0);
+		say_recv("recv", p.c, 0);
+		SAY(has_peer(p.c));
+		SAY(shutdown(p.c, SHUT_WR));
+		say("error %s; ", errno_name(so_error(p.c)));
+		close(p.c);
+	}
+}
+
+/* With something unread, which is a reset at once, however long close(2) may take. */
 static void closed_unread(const void *arg)
 {
+	struct linger linger = { .l_linger = 30 };
 	struct pair p;
 
 	(void)arg;
-	pair_open(&p);
-	bring(p.c, p.s, "unread");
-	close(p.s);
-	wait_io(p.c, POLLRDHUP);
-	say_recv("recv", p.c, 0);
-	wait_io(p.c, POLLHUP);
-	say_poll("gone", p.c);
-	close(p.c);
+	for (; linger.l_onoff < 2; linger.l_onoff++) {
+		pair_open(&p);
+		bring(p.c, p.s, "unread");
+		must(setsockopt(p.s, SOL_SOCKET, SO_LINGER, &linger, sizeof(linger)));
+		close(p.s);
+		wait_io(p.c, POLLRDHUP);
+		say_recv("recv", p.c, 0);
+		wait_io(p.c, POLLHUP);
+		say_poll("gone", p.c);
+		close(p.c);
+	}
 }
 
 /* -- Data */
@@ -860,15 +955,6 @@ static void files(const void *arg)
 	while (sendfile(p.c, file, &at, size) > 0);
 	say("full: %s; ", errno_name(errno));
 	pair_close(&p);
-}
-
-static struct tcp_info info_of(int fd)
-{
-	struct tcp_info info = {};
-	socklen_t len = sizeof(info);
-
-	must(getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &len));
-	return info;
 }
 
 /* The state, and how many bytes went; at the end TCP counts its FIN, too. */
@@ -1125,11 +1211,13 @@ static const struct step steps[] = {
 	{ "ports_families", ports_families, NULL, ON_INET6 },
 	{ "port_of_connection", port_of_connection, NULL, ON_INET },
 	{ "names", names, NULL, ON_FACES },
+	{ "names_mapped", names_mapped, NULL, ON_INET6 },
 	{ "accept_flags", accept_flags, NULL, ON_INET },
 	{ "accept_names", accept_names, NULL, ON_FACES },
 	{ "accept_the_dead", accept_the_dead, NULL, ON_INET },
 	{ "listen_turns", listen_turns, NULL, ON_INET },
 	{ "connect_turns", connect_turns, NULL, ON_FACES },
+	{ "connect_bound", connect_bound, NULL, ON_FACES },
 	{ "connect_in_time", connect_in_time, NULL, ON_FACES },
 	{ "connect_interrupted", connect_interrupted, NULL, ON_INET },
 	{ "recv_in_time", recv_in_time, NULL, ON_INET },
@@ -1141,6 +1229,7 @@ static const struct step steps[] = {
 	{ "closed_hard", closed_hard, NULL, ON_INET },
 	{ "closed_in_order", closed_in_order, NULL, ON_INET },
 	{ "closed_and_sent_to", closed_and_sent_to, NULL, ON_INET },
+	{ "closed_then_shut", closed_then_shut, NULL, ON_INET },
 	{ "closed_unread", closed_unread, NULL, ON_INET },
 	{ "counts", counts, NULL, ON_INET },
 	{ "pieces", pieces, NULL, ON_INET },

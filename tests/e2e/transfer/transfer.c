@@ -436,7 +436,7 @@ static void peer_closed(void)
 	event_is(e.rq, EXS_EVT_RECV, 2, 0, 0);
 }
 
-/* Who has everything closes: nothing is lost, and so no send has failed. */
+/* A receiver that has everything closes: nothing is lost, and so no send has failed. */
 enum { TAKEN = 8, TAKEN_SIZE = 20000 };
 
 static void take(int fd, int n)

@@ -89,7 +89,7 @@ static void counters(void)
 	rose(&conns, 1, 1);
 }
 
-/* A queue belongs to who made it, and an operation to its queue, wherever they are used. */
+/* A queue belongs to the namespace that made it, and an operation to its queue, wherever they are used. */
 static void operations(void)
 {
 	struct tally queues = tally("live_queues"), submitted = tally("ops_submitted");
