@@ -7,6 +7,7 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <stdlib.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
@@ -92,7 +93,7 @@ static bool says_nothing(int err)
 	       err == ENOBUFS || err == EACCES || err == EPERM;
 }
 
-static int find_family(unsigned int *abi)
+static int try_candidates(unsigned int *abi)
 {
 	int i, family, err = EAFNOSUPPORT;
 
@@ -107,6 +108,17 @@ static int find_family(unsigned int *abi)
 	}
 	errno = err;
 	return -1;
+}
+
+static int find_family(unsigned int *abi)
+{
+	int family, state;
+
+	/* close(2) and read(2) are cancellation points, and a descriptor would be lost. */
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
+	family = try_candidates(abi);
+	pthread_setcancelstate(state, NULL);
+	return family;
 }
 
 int exs_family(void)

@@ -894,7 +894,7 @@ static void post_poll(int q, int nfds, int ready, int error)
 	fake_post(q, &cqe);
 }
 
-/* Who is ready is found out when the event is dequeued. */
+/* What is ready is found out when the event is dequeued. */
 static void poll_says_who(void)
 {
 	exs_pollfd_t fds[2] = { { .events = EXS_POLLIN, .revents = 99 },

@@ -234,26 +234,49 @@ static void cancel_loses_nothing(void)
 static void leave(void *unused)
 {
 	(void)unused;
-	_exit(0);
+	_exit(1);
 }
 
-/* Where there is no other thread that could do it. */
-static void cancelled_by_itself(void)
+/* By the thread itself, where there is no other that could do it. */
+static bool is_cancelled(void (*call)(void))
 {
-	struct timeval soon = { .tv_usec = 1000 };
-	int q = fake_queue(0), status;
-	exs_event_t ev;
+	int status;
 	pid_t pid;
 
 	pid = fork();
 	if (!pid) {
 		pthread_cleanup_push(leave, NULL);
 		pthread_cancel(pthread_self());
-		exs_qdequeue(q, &ev, 1, &soon);
+		call();
 		pthread_cleanup_pop(0);
-		_exit(1);
+		_exit(0);
 	}
-	CHECK(waitpid(pid, &status, 0) == pid && !status);
+	CHECK(waitpid(pid, &status, 0) == pid && WIFEXITED(status));
+	return WEXITSTATUS(status);
+}
+
+static void wait_for_one(void)
+{
+	struct timeval soon = { .tv_usec = 1000 };
+	exs_event_t ev;
+
+	exs_qdequeue(fake_queue(0), &ev, 1, &soon);
+}
+
+static void cancelled_by_itself(void)
+{
+	CHECK(is_cancelled(wait_for_one));
+}
+
+static void init(void)
+{
+	exs_init(EXS_VERSION1);
+}
+
+/* It closes descriptors, and would lose them. */
+static void init_not_cancelled(void)
+{
+	CHECK(!is_cancelled(init));
 }
 
 /* Entries of a module that this library does not know. */
@@ -286,5 +309,6 @@ const struct test queue_tests[] = {
 	{ "signal loses nothing", signal_loses_nothing },
 	{ "cancel loses nothing", cancel_loses_nothing },
 	{ "cancelled by itself", cancelled_by_itself },
+	{ "init not cancelled", init_not_cancelled },
 	{ NULL, NULL },
 };

@@ -37,7 +37,7 @@ static bool listens(int port)
 	return finds(LISTEN, "0.0.0.0", port);
 }
 
-/* Loopback is TCP, everything else EXS; who listens everywhere is not on loopback only. */
+/* Loopback is TCP, everything else EXS; a listener of all addresses is not on loopback only. */
 static void without(void)
 {
 	parse("");

@@ -239,7 +239,7 @@ static void on_signal(int sig)
 	alarm(1);
 }
 
-/* Unless who started the program had it ignored, as nohup(1) does. */
+/* Unless it was ignored when the program started, as under nohup(1). */
 static void catch_signal(int sig)
 {
 	struct sigaction before, sa = {

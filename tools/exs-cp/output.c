@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
@@ -64,15 +65,43 @@ static bool open_dir(struct output *out, const char *path)
 }
 
 /* @dest is the name of a file, which may exist. */
-static bool name_from_dest(struct output *out, const char *dest)
+static bool name_from_path(struct output *out, const char *path)
 {
-	const char *slash = strrchr(dest, '/');
+	const char *slash = strrchr(path, '/');
 	char dir[PATH_MAX];
 
-	if (snprintf(dir, sizeof(dir), "%.*s", slash ? (int)(slash - dest) + 1 : 1,
-		     slash ? dest : ".") >= (int)sizeof(dir))
+	if (snprintf(dir, sizeof(dir), "%.*s", slash ? (int)(slash - path) + 1 : 1,
+		     slash ? path : ".") >= (int)sizeof(dir))
 		return fail(out, "the receiver's destination is too long: start it in a directory nearer to it");
-	return open_dir(out, dir) && set_name(out, slash ? slash + 1 : dest);
+	return open_dir(out, dir) && set_name(out, slash ? slash + 1 : path);
+}
+
+/* Where a link leads, if the kernel follows it: in /tmp it does not follow those of others. */
+static bool follow_link(struct output *out, const char *link, char *file, size_t room)
+{
+	int fd = open(link, O_PATH | O_CLOEXEC);
+	char self[40];
+	ssize_t len;
+
+	if (fd < 0)
+		return fail(out, errno == ENOENT ? "%s: this link leads to no file: remove it" :
+			    "%s: this link cannot be followed: name its file instead", link);
+	snprintf(self, sizeof(self), "/proc/self/fd/%d", fd);
+	len = readlink(self, file, room - 1);
+	close(fd);
+	file[len < 0 ? 0 : len] = '\0';
+	return len >= 0 || fail(out, "%s: %s", link, strerror(errno));
+}
+
+/* A link stays, and its file is replaced, as by cp(1). */
+static bool name_from_dest(struct output *out, const char *dest)
+{
+	char file[PATH_MAX];
+	struct stat st;
+
+	if (lstat(dest, &st) || !S_ISLNK(st.st_mode))
+		return name_from_path(out, dest);
+	return follow_link(out, dest, file, sizeof(file)) && name_from_path(out, file);
 }
 
 static bool open_direct(struct output *out, const char *dest)
@@ -103,7 +132,8 @@ static bool in_progress(struct output *out)
 /* Some file systems have no locks. */
 static bool cannot_lock(struct output *out, bool fresh)
 {
-	fail(out, "%s: cannot be locked: %s", out->name, strerror(errno));
+	fail(out, "%s: cannot be locked: %s: take a directory of another file system", out->name,
+	     strerror(errno));
 	if (fresh)
 		unlinkat(out->dir, out->part, 0);
 	return false;

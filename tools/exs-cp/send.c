@@ -213,8 +213,11 @@ static bool send_all(struct sender *s)
 		o = send_path(s, s->o->files[i]);
 		ok = ok && o == COPIED;
 	}
-	if (o == BROKEN || interrupted)
+	if (o == BROKEN || interrupted) {
+		for (; i < s->o->nfiles && !interrupted; i++)
+			say("%s: not copied", s->o->files[i]);
 		return false;
+	}
 	return (s->ended || put(s, &end, sizeof(end))) && ok;
 }
 

@@ -19,6 +19,7 @@
 
 #include <linux/bpf.h>
 #include <linux/magic.h>
+#include <sys/exs.h>
 
 #include "net.h"
 #include "run.h"
@@ -88,7 +89,7 @@ static bool find_lists(struct program *p)
 	if (f)
 		fclose(f);
 	if (!p->lists[0])
-		say("/proc/kallsyms does not show the kernel's list of protocols: this needs CAP_SYSLOG");
+		say("no protocols in /proc/kallsyms: this needs CAP_SYSLOG, and kernel.kptr_restrict=1");
 	return p->lists[0];
 }
 
@@ -169,15 +170,22 @@ static int attach(const struct program *p)
 	return link;
 }
 
-/* The protocol may be missing now: until it is there, sockets are TCP. */
-static void look_for_module(int protocol)
+/* While EXS is switched off, sockets of the protocol are made, and fall back. */
+static bool is_ready(int protocol)
 {
 	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, protocol);
 
 	if (fd < 0)
+		return false;
+	close(fd);
+	return exs_family() >= 0 || errno != EAFNOSUPPORT;
+}
+
+/* The protocol may be missing now: until it is there, sockets are TCP. */
+static void look_for_module(int protocol)
+{
+	if (!is_ready(protocol))
 		say("sockets stay TCP: %s", net_why_missing());
-	else
-		close(fd);
 }
 
 int cgroup_attach(const char *cgroup, int protocol)
@@ -321,10 +329,7 @@ static bool show(const char *name)
 
 int cgroup_status(int protocol)
 {
-	int fd = protocol ? socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, protocol) : -1;
-
-	printf("protocol %d: %s\n", protocol, fd >= 0 ? "ready" : protocol ? net_why_missing() : NO_PROTOCOL);
-	if (fd >= 0)
-		close(fd);
+	printf("protocol %d: %s\n", protocol, !protocol ? NO_PROTOCOL :
+	       is_ready(protocol) ? "ready" : net_why_missing());
 	return each_pin(show) < 0;
 }

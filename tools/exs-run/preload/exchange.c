@@ -28,6 +28,9 @@
 #ifndef SO_RCVMARK
 #define SO_RCVMARK	75
 #endif
+#ifndef IP_LOCAL_PORT_RANGE
+#define IP_LOCAL_PORT_RANGE	51
+#endif
 #define SNDBUF_LOCKED	1
 #define RCVBUF_LOCKED	2
 
@@ -61,7 +64,6 @@ static const struct option {
 	{ SOL_SOCKET, SO_TXREHASH },
 	{ SOL_SOCKET, SO_TXTIME },
 	{ SOL_SOCKET, SO_ZEROCOPY },
-	{ IPPROTO_TCP, TCP_CONGESTION },
 	{ IPPROTO_TCP, TCP_CORK },
 	{ IPPROTO_TCP, TCP_DEFER_ACCEPT },
 	{ IPPROTO_TCP, TCP_FASTOPEN },
@@ -100,6 +102,22 @@ static const struct option {
 	{ IPPROTO_IPV6, IPV6_TCLASS },
 	{ IPPROTO_IPV6, IPV6_UNICAST_HOPS },
 	{ IPPROTO_IPV6, IPV6_V6ONLY },
+};
+
+/* What EXS does not have, and a program would lose without noticing. */
+static const struct option refused[] = {
+	{ SOL_SOCKET, SO_TIMESTAMPING },
+	{ IPPROTO_TCP, TCP_CONGESTION },
+	{ IPPROTO_TCP, TCP_SAVE_SYN },
+	{ IPPROTO_TCP, TCP_TX_DELAY },
+	{ IPPROTO_IP, IP_LOCAL_PORT_RANGE },
+	{ IPPROTO_IP, IP_MINTTL },
+	{ IPPROTO_IP, IP_OPTIONS },
+	{ IPPROTO_IP, IP_TRANSPARENT },
+	{ IPPROTO_IP, IP_UNICAST_IF },
+	{ IPPROTO_IPV6, IPV6_MINHOPCOUNT },
+	{ IPPROTO_IPV6, IPV6_TRANSPARENT },
+	{ IPPROTO_IPV6, IPV6_UNICAST_IF },
 };
 
 /* Copy an option that both have if it differs. Return: false: it cannot be set. */
@@ -160,15 +178,45 @@ static int option(int fd, int level, int name)
 	return getsockopt(fd, level, name, &value, &len) ? -1 : value;
 }
 
+/* Whether an option is what it is on @fresh, a new socket of the same kind. */
+static bool is_default(int fd, int fresh, const struct option *o)
+{
+	char value[64], has[64];
+	socklen_t len = sizeof(value), has_len = sizeof(has);
+
+	if (getsockopt(fd, o->level, o->name, value, &len))
+		return true;
+	return !getsockopt(fresh, o->level, o->name, has, &has_len) &&
+	       len == has_len && !memcmp(value, has, len);
+}
+
+static bool has_refused(int fd, int fresh)
+{
+	size_t i;
+
+	for (i = 0; i < sizeof(refused) / sizeof(refused[0]); i++)
+		if (!is_default(fd, fresh, &refused[i]))
+			return true;
+	return false;
+}
+
 /* Whether the socket has something that EXS does not support, and that it would lose. */
 static bool is_special(int fd)
 {
 	socklen_t len = 0;
+	bool special;
+	int fresh;
 
 	/* The number of instructions; a program of BPF is not told: EACCES. */
 	if (getsockopt(fd, SOL_SOCKET, SO_GET_FILTER, NULL, &len) || len)
 		return true;
-	return option(fd, IPPROTO_IP, IP_TRANSPARENT) > 0 || option(fd, SOL_SOCKET, SO_TIMESTAMPING) > 0;
+	fresh = next_socket(option(fd, SOL_SOCKET, SO_DOMAIN), SOCK_STREAM | SOCK_CLOEXEC,
+			    option(fd, SOL_SOCKET, SO_PROTOCOL));
+	if (fresh < 0)
+		return true;
+	special = has_refused(fd, fresh);
+	close(fresh);
+	return special;
 }
 
 bool is_inet_stream(int fd)

@@ -93,11 +93,14 @@ void settings_tell_program(const char *path, const char *why)
 
 void settings_tell(int fd, bool exs, const char *what, const char *why)
 {
-	int saved = errno;
+	int saved = errno, state;
 
+	/* A cancelled thread would lose the new descriptor. */
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
 	if (tells && is_error_output())
 		dprintf(STDERR_FILENO, "exs-run: %s[%d]: socket %d: %s: %s%s%s\n",
 			program_invocation_short_name, getpid(), fd, exs ? "EXS" : "TCP",
 			what, why ? ": " : "", why ?: "");
+	pthread_setcancelstate(state, NULL);
 	errno = saved;
 }
