@@ -389,7 +389,7 @@ static void test_few_are_too_few(void)
 	EXPECT(passes(&b, &a, EXS_MSG_CREDIT) && tx.msg.a == 10 && !exs_engine_wants_credits(&b));
 }
 
-/* Who only takes has nothing else that could. */
+/* A side that only takes has nothing else that could. */
 static void test_few_are_enough(void)
 {
 	u32 i;
@@ -500,7 +500,7 @@ int main(void)
 		{ "more are asked for once", test_asks_for_more },
 		{ "asks only when it waits", test_asks_only_when_it_waits },
 		{ "asks for nothing after FIN", test_asks_for_nothing_after_fin },
-		{ "asks nobody who does not offer it", test_asks_nobody_else },
+		{ "asks no peer that does not offer it", test_asks_nobody_else },
 		{ "asking of another number", test_asked_of_another_number },
 		{ "FIN is confirmed at once", test_fin_is_confirmed },
 		{ "transfers arrive with their credits", test_transfers_arrive },
