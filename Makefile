@@ -41,7 +41,7 @@ modules: deps-build ## exs.ko for KDIR=..., in build/RELEASE/
 stock-modules: deps-build deps-vm ## exs.ko for Debian's 6.1 and 6.12, or KERNELS=7.3
 	@set -e; for k in $(KERNELS); do tests/vm/stock $$k; scripts/build-module $(call kdir,$$k) $(strict); done
 
-debug-kernel: deps-build deps-debug ## the kernel with all checkers, about 6 minutes the first time
+debug-kernel: deps-build deps-debug ## the kernel with all checkers, about 12 minutes the first time
 	@tests/debug-kernel/build > /dev/null
 
 debug-modules: debug-kernel ## exs.ko and exs_kunit.ko for the debug kernel

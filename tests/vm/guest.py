@@ -37,7 +37,10 @@ BOOT_LIMIT = 300
 # Of a report, what helps nobody: registers, code, and stale return addresses.
 NOISE = re.compile(r"\] +(\? |(R[0-9A-DS][0-9XIPS]|[CDF]S|CR\d|PKRU|Code): )")
 # The checkers cost memory: KASAN an eighth, a quarantine, and redzones.
-MEMORY = {"one": 2048, "debug": 4096, "pair": 1536}
+MEMORY = {"one": 2048, "debug": 2048, "pair": 1536}
+# Where waiting takes no time (Guest.counted): limits are as many times as long, as a guest's clock also goes on while it
+# reads this machine's disk, forty times as fast; and the milliseconds for which tests watch that nothing happens.
+COUNTED_PATIENCE, COUNTED_WATCH = 4, 1000
 # The machines of this process, and whether it has been told to end.
 living, ending = set(), threading.Event()
 ENDS = signal.SIGHUP, signal.SIGINT, signal.SIGTERM
@@ -80,22 +83,26 @@ def in_guest(path):
     return "/exs" + path[len(TOP):] if path.startswith(TOP + "/") else path
 
 
-@functools.cache
-def clock(kernel_name):
-    """Kernel parameters that tell an emulated machine the rate of its TSC, which is this machine's.
-
-    It would be measured against an emulated timer while the guest boots, and where both processors are busy with other
-    guests the result was seen to be a tenth of the truth: the guest's clock runs ten times as fast then, and all of its
-    limits with it. The rounds of a delay loop, too, are told for all processors: measuring them takes seconds.
-    """
-    if platform.machine() != "x86_64" or not ACCEL.startswith("tcg"):
-        return ""
+def this_machines_khz():
     place = os.path.join(BUILD, "vm")
     os.makedirs(place, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=place) as directory:
         program = os.path.join(directory, "tsc")
         subprocess.run(["cc", "-O2", "-o", program, f"{HERE}/tsc.c"], check=True)
-        khz = subprocess.run([program], check=True, text=True, stdout=subprocess.PIPE).stdout.strip()
+        return subprocess.run([program], check=True, text=True, stdout=subprocess.PIPE).stdout.strip()
+
+
+@functools.cache
+def clock(kernel_name, counted):
+    """Kernel parameters that tell an emulated machine the rate of its TSC, which is this machine's, or 1 GHz if counted.
+
+    It would be measured against an emulated timer while the guest boots, and where both processors are busy with other
+    guests the result was seen to be a tenth of the truth: the guest's clock runs ten times as fast then, and all of its
+    limits with it. The rounds of a delay loop, too, are told for all processors: measuring them takes seconds.
+    """
+    if not counted and (platform.machine() != "x86_64" or not ACCEL.startswith("tcg")):
+        return ""
+    khz = 1000000 if counted else this_machines_khz()
     told = f"tsc_early_khz={khz} "
     with contextlib.suppress(OSError), open(kernel(kernel_name, "kdir") + "/.config", encoding="utf-8") as config:
         told += f"lpj={int(khz) * 1000 // int(re.search('^CONFIG_HZ=([0-9]+)', config.read(), re.M)[1])} "
@@ -154,6 +161,10 @@ class Guest:
         self.module = f"/exs/build/{self.release}/exs.ko"       # as the guest sees it
         self.logs = logs or os.path.join(BUILD, "logs")
         self.processors = processors or (1 if wire else 2)
+        # Its clock is the number of its instructions: whatever else this machine does is not seen in there. Where all
+        # wait, the clock goes on to the next tick at once, so waiting takes little time. Not for two on a wire, whose clocks
+        # would know nothing of each other, nor for two processors, which then would take turns.
+        self.counted = ACCEL.startswith("tcg") and self.processors == 1 and not wire
         self.memory = memory or MEMORY["debug" if kernel_name == "debug" else "pair" if wire else "one"]
         self.log = []                           # kernel log lines
         self.runs, self.next_id, self.synced = {}, 0, set()
@@ -215,19 +226,19 @@ class Guest:
         share = "security_model=none,readonly=on,multidevs=remap"
         command = [
             "qemu-system-x86_64", "-nodefaults", "-no-user-config", "-display", "none", "-no-reboot",
-            "-accel", ACCEL, "-cpu", "max,la57=off,erms=off,cx16=off",
+            "-accel", "tcg,thread=single" if self.counted else ACCEL, "-cpu", "max,la57=off,erms=off,cx16=off",
             # ERMS is what a processor says that copies fast byte by byte; this one takes a round of its own for each.
             # CMPXCHG16B, when it fails, leaves rubbish in the flags under QEMU 7.2's emulation. The kernel's allocator
             # lives with that unless an interrupt comes then, and returns with NT or TF, or the direction flag, set.
             # Sockets, because the debug kernel counts processors in the MP table, which lists no cores.
             "-smp", f"{self.processors},sockets={self.processors}", "-m", str(self.memory),
             "-kernel", kernel(self.kernel, "image"), "-initrd", initramfs,
-            "-append", "console=ttyS0 loglevel=5 panic=-1 oops=panic log_buf_len=4M mitigations=off "
-                       f"net.ifnames=0 tsc=reliable {clock(self.kernel)}no_timer_check kasan_multi_shot "
+            "-append", f"{self.clock_parameters()}console=ttyS0 loglevel=5 panic=-1 oops=panic log_buf_len=4M "
+                       "mitigations=off net.ifnames=0 tsc=reliable no_timer_check kasan_multi_shot "
                        # What only the debug kernel has to be told, as it has no ACPI.
                        "pmtmr=0x608 "
                        # A processor that the host does not run is no report: all of them wait for 120 s.
-                       "rcupdate.rcu_cpu_stall_timeout=120 watchdog_thresh=60 sysctl.kernel.hung_task_timeout_secs=120 "
+                       "rcupdate.rcu_cpu_stall_timeout=120 watchdog_thresh=60 "
                        # Persistent memory, for files on a DAX device; the debug kernel has no driver.
                        "memmap=16M!1G",
             "-chardev", f"file,id=console,path={self.console}", "-serial", "chardev:console",
@@ -237,11 +248,20 @@ class Guest:
             "-chardev", f"socket,id=agent,fd={agent}", "-device", "virtserialport,chardev=agent,name=exs.agent",
             "-chardev", f"socket,id=qmp,fd={monitor}", "-mon", "chardev=qmp,mode=control",
         ]
+        if self.counted:
+            # An instruction is 8 ns, about as long as it takes here.
+            command += ["-icount", "shift=3,sleep=off"]
         if wire:
             mac = f"52:54:00:77:01:0{'ab'.index(self.name) + 1}"
             command += ["-netdev", f"socket,id=wire,fd={wire}",
                         "-device", f"virtio-net-pci,netdev=wire,id=nic,mac={mac},host_mtu=9000"]
         return command
+
+    def clock_parameters(self):
+        """With its ticks a counted clock does not go on by more than one of them at once (COUNTED_PATIENCE)."""
+        hung = 120 * (COUNTED_PATIENCE if self.counted else 1)
+        return (f"{'nohz=off ' if self.counted else ''}{clock(self.kernel, self.counted)}"
+                f"sysctl.kernel.hung_task_timeout_secs={hung} ")
 
     def wait_boot(self):
         try:
@@ -306,6 +326,8 @@ class Guest:
             self.next_id += 1
             run = self.runs[self.next_id] = Run(self, self.next_id, command, echo)
         told = {name: value for name, value in os.environ.items() if name.startswith("E2E_")}
+        if self.counted:
+            told = {"E2E_PATIENCE": str(COUNTED_PATIENCE), "E2E_WATCH": str(COUNTED_WATCH), **told}
         env = {**told, "EXS_SLOW": str(self.slow), "EXS_MODULE": self.module, **(env or {})}
         self.send(op="run", id=run.id, command=command, user=user, pty=pty, env=env)
         return run

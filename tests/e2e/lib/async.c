@@ -105,7 +105,7 @@ void event_is(exs_qhandle_t q, int type, exs_ahandle_t handle, int err, long len
 	event_check(&ev, type, handle, err, length);
 }
 
-enum { WATCH_BUSY = 10 };
+enum { WATCH_BUSY = 10, WATCH_LOOKS = 15 };
 
 /* 30 ms unless told: longer than a round trip or a retried message takes. */
 static int watch_ms(void)
@@ -113,6 +113,13 @@ static int watch_ms(void)
 	const char *told = getenv("E2E_WATCH");
 
 	return told ? atoi(told) : 30;
+}
+
+static void pause_ms(long ms)
+{
+	const struct timespec ts = { .tv_sec = ms / 1000, .tv_nsec = ms % 1000 * 1000000 };
+
+	nanosleep(&ts, NULL);
 }
 
 /* No other task runs or wants to: no worker, and no softirq that was left to ksoftirqd. */
@@ -135,16 +142,18 @@ static bool machine_idle(void)
  */
 void no_event(exs_qhandle_t q)
 {
-	int idle = watch_ms() / BREATH_MS, looks = idle * WATCH_BUSY;
+	int idle = WATCH_LOOKS, looks = idle * WATCH_BUSY;
 	struct timeval none = {};
+	bool now_idle;
 	exs_event_t ev;
 
 	while (idle > 0 && looks-- > 0) {
-		idle -= machine_idle();
+		now_idle = machine_idle();
+		idle -= now_idle;
 		if (must(exs_qdequeue(q, &ev, 1, &none)))
 			fail("an event nobody asked for: %s handle %lld", event_name(ev.exs_evt_type),
 			     (long long)ev.exs_evt_ahandle);
-		breathe();
+		pause_ms(now_idle ? watch_ms() / WATCH_LOOKS : BREATH_MS);
 	}
 }
 

@@ -5,7 +5,24 @@
 
 # shellcheck disable=SC2034	# of the scripts
 TOP=$(cd "$(dirname "${BASH_SOURCE[0]}")/../../.." && pwd)
-LIMIT=$((60 * ${EXS_SLOW:-1}))
+NOTHING=			# comes from this descriptor
+LIMIT=$((60 * ${EXS_SLOW:-1} * ${E2E_PATIENCE:-1}))
+# Of a case: longer than of a wait, and less than tests/run waits for it.
+CASE_LIMIT=$((180 * ${EXS_SLOW:-1} > LIMIT + 30 ? 180 * ${EXS_SLOW:-1} : LIMIT + 30))
+
+open_nothing()
+{
+	local pipe=/run/exs/nothing.$BASHPID
+
+	mkfifo "$pipe" && exec {NOTHING}<> "$pipe" && rm "$pipe"
+}
+
+# To start a program takes a tenth of a second in a guest, so what is done often is done by the shell itself.
+pause()
+{
+	[ -n "$NOTHING" ] || open_nothing
+	read -rt "$1" -u "$NOTHING" || :
+}
 
 # Ends the case.
 fail()
@@ -44,7 +61,7 @@ wait_for()
 	shift
 	until "$@" > /dev/null 2>&1; do
 		[ "$SECONDS" -lt "$end" ] || fail "waited in vain for $what: $(tail -n 3 ./*.err 2> /dev/null)"
-		sleep 0.05	# between two looks
+		pause 0.05	# between two looks
 	done
 }
 
@@ -60,17 +77,30 @@ ended()
 
 no_process()
 {
-	[ ! -e "/proc/$1" ] || grep -q '^State:.Z' "/proc/$1/status"
+	local status
+
+	mapfile -t status 2> /dev/null < "/proc/$1/status" || return 0
+	[[ ${#status[@]} = 0 || ${status[*]} = *$'State:\tZ'* ]]
 }
 
 counter()
 {
-	awk -v name="$1" '$1 == name { print $2 }' /proc/net/exs
+	local lines line
+
+	mapfile -t lines < /proc/net/exs
+	for line in "${lines[@]}"; do
+		[ "${line%% *}" != "$1" ] || echo "${line##* }"
+	done
 }
 
 none_alive()
 {
-	[ ! -e /proc/net/exs ] || awk '/^live_/ && $2 { n = 1 } END { exit n }' /proc/net/exs
+	local lines line
+
+	mapfile -t lines 2> /dev/null < /proc/net/exs || return 0
+	for line in "${lines[@]}"; do
+		[[ $line != live_* || ${line##* } = 0 ]] || return
+	done
 }
 
 one_case()
@@ -83,12 +113,12 @@ one_case()
 	set -m
 	( cd "$CASE_DIR" && "$call" ) > "$CASE_DIR/.out" 2>&1 &
 	pid=$!
-	sleep $((3 * LIMIT)) &
+	pause $CASE_LIMIT &
 	clock=$!
 	set +m
 	wait -n "$pid" "$clock"
 	if [ -e "/proc/$pid" ]; then
-		echo "did not end within $((3 * LIMIT)) s" > "$CASE_DIR/.why"
+		echo "did not end within $CASE_LIMIT s" > "$CASE_DIR/.why"
 	fi
 	kill -KILL -- "-$pid" "-$clock" 2> /dev/null
 	wait "$pid"
@@ -99,7 +129,7 @@ one_case()
 	77) echo "skip $name: $(cat "$CASE_DIR/.why")"; status=0 ;;
 	*) echo "not ok $name: $(cat "$CASE_DIR/.why" 2> /dev/null || tail -1 "$CASE_DIR/.out")" ;;
 	esac
-	umount "$CASE_DIR"/* 2> /dev/null
+	! grep -q "$CASE_DIR/" /proc/self/mounts || umount "$CASE_DIR"/* 2> /dev/null
 	rm -rf "$CASE_DIR"
 	return "$status"
 }
@@ -115,6 +145,7 @@ run_cases()
 		return
 	fi
 	[ $# -gt 0 ] || set -- $all
+	open_nothing
 	for name; do
 		one_case "$name" || failed=1
 	done

@@ -89,18 +89,29 @@ void breathe(void)
 	nanosleep(&ts, NULL);
 }
 
-/* KASAN and lockdep under emulation are slow. */
-static int scale(void)
+static int factor(const char *name)
 {
-	const char *slow = getenv("EXS_SLOW");
-	int value = slow ? atoi(slow) : 1;
+	const char *told = getenv(name);
+	int value = told ? atoi(told) : 1;
 
 	return value > 0 ? value : 1;
 }
 
+/* KASAN and lockdep under emulation are slow. */
+static int scale(void)
+{
+	return factor("EXS_SLOW");
+}
+
+/* And where a limit takes no time, it is longer. */
+static int patience(void)
+{
+	return scale() * factor("E2E_PATIENCE");
+}
+
 int limit_ms(void)
 {
-	return LIMIT / 2 * 1000 * scale();
+	return LIMIT / 2 * 1000 * patience();
 }
 
 uint64_t amount(uint64_t much)
@@ -217,7 +228,7 @@ static int task_end(struct task *task, int limit, int hangup, char *why, size_t 
 	};
 	int status, ready;
 
-	ready = poll(fds, 2, limit * 1000 * scale());
+	ready = poll(fds, 2, limit * 1000 * patience());
 	if (!ready)
 		print_stacks();
 	if (!fds[0].revents)
@@ -228,7 +239,7 @@ static int task_end(struct task *task, int limit, int hangup, char *why, size_t 
 	if (WIFEXITED(status) && (!WEXITSTATUS(status) || *why))
 		return WEXITSTATUS(status);
 	if (!ready)
-		snprintf(why, size, "did not end within %d s", limit * scale());
+		snprintf(why, size, "did not end within %d s", limit * patience());
 	else if (!fds[0].revents)
 		snprintf(why, size, "the client gave up first");
 	else if (!*why)
@@ -326,7 +337,7 @@ static void serve_case(const struct e2e_case *c, int control, bool leaks)
 /* What the server's runner had to say; the case's own lines go before it. */
 static int read_end(int control, int limit, char *why, size_t size)
 {
-	struct timeval tv = { .tv_sec = (limit + LIMIT) * scale() };
+	struct timeval tv = { .tv_sec = (limit + LIMIT) * patience() };
 	char line[REASON_MAX + 16];
 	size_t n = 0;
 	int status;

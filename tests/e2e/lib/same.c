@@ -64,7 +64,7 @@ static const struct { const char *name, *cases[LINES]; } differences[] = {
 	  "TCP_CONGESTION/connected TCP_CONGESTION/fresh TCP_CONGESTION/inherited_listening",
 	  "TCP_CONGESTION/listening TCP_CONGESTION/shapes_fresh",
 	} },
-	{ "What waits to be sent", {
+	{ "Data in the send buffer", {
 	  "ioctl/refused ioctl/refused_untold",
 	} },
 };

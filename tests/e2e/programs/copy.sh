@@ -34,7 +34,6 @@ copy()
 }
 
 case_size_0() { copy 0; }
-case_size_64m() { copy 67108864; }
 
 case_sizes()
 {
@@ -96,6 +95,44 @@ case_to_file()
 	must exs-cp file $HOST
 	ended $RECEIVER 0
 	must cmp file other
+}
+
+# The link stays, and its file is what was sent.
+case_to_link()
+{
+	mkdir far
+	make_file file 100000
+	echo old > far/target
+	ln -s far/target link
+	receive -b $HOST link
+	must exs-cp file $HOST
+	ended $RECEIVER 0
+	must cmp file far/target
+	[ -L link ] || fail "the link was replaced"
+	[ "$(ls -A far)" = target ] || fail "left behind: $(ls -A far)"
+	ln -s far/nothing nowhere
+	must_end 1 exs-cp --listen -b $HOST nowhere
+	says "leads to no file"
+}
+
+# In a directory where all may write, the kernel does not follow others' links.
+case_to_link_of_other()
+{
+	echo 1 > /proc/sys/fs/protected_symlinks
+	chmod 755 .
+	mkdir -m 1777 all
+	make_file file 1000
+	echo precious > target
+	must setpriv --reuid nobody --regid nogroup --clear-groups ln -s ../target all/link
+	must_end 1 exs-cp --listen -b $HOST all/link
+	says "cannot be followed"
+	[ "$(cat target)" = precious ] || fail "written through a link"
+	# One's own it follows.
+	ln -s ../target all/own
+	receive -b $HOST all/own
+	must exs-cp file $HOST
+	ended $RECEIVER 0
+	must cmp file target
 }
 
 case_small_buffers()
@@ -230,6 +267,17 @@ case_no_file()
 	must_end 1 exs-cp nothing-there $HOST
 	must_end 1 exs-cp / $HOST
 	[ -z "$(ls -A out)" ] || fail "the receiver has: $(ls -A out)"
+}
+
+# What follows a file that cannot be sent whole is not copied, and the sender says so.
+case_others_named()
+{
+	mkdir out
+	make_file file 100000
+	receive -b $HOST --keep out
+	must_end 1 env FAIL=read LD_PRELOAD="$TOP"/build/tests/e2e/failing.so exs-cp file file2 file3 $HOST
+	says "file2: not copied"
+	says "file3: not copied"
 }
 
 # says TEXT: the last command did.
@@ -643,7 +691,7 @@ silent_peer()
 
 	shift
 	mkdir -p "$port/out" && cd "$port" || exit
-	receive -p "$port" -b $HOST --keep -t 2 out
+	receive -p "$port" -b $HOST --keep -t 20 out
 	must cp_peer "$HOST:$port" "$@"
 	must exs-cp -p "$port" ../file $HOST
 	must cmp ../file out/file
@@ -652,7 +700,7 @@ silent_peer()
 }
 
 # Whoever says nothing does not keep the next one waiting for ever.
-hand_silent_peers()
+case_silent_peers()
 {
 	local pids pid
 

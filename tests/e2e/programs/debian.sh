@@ -25,11 +25,13 @@ PROGRAMS="python iperf3 nuttcp nginx redis memcached postgres ssh rsync haproxy 
 WHOLE="go busybox"
 # Go's, by exs-run itself.
 STARTED="go_started"
-# Clients of a server without EXS: what keeps its data in one place only once, here; the others between two machines.
+# Clients of a server without EXS, within one machine.
 ALONE="postgres java"
-# Between two machines; and those of which a server without EXS is there, too.
-APART=${APART-"python iperf3 nuttcp nginx redis memcached postgres ssh rsync socat openssl go busybox"}
-APART_ALONE=${APART_ALONE-"python iperf3 nuttcp nginx redis memcached ssh rsync socat openssl go busybox"}
+# Between two machines, where all servers are started first; and those of which a server without EXS is there, too.
+APART=${APART-"iperf3 nginx redis memcached ssh rsync socat go busybox"}
+APART_ALONE=${APART_ALONE-"nginx redis ssh go"}
+[ "$APART" != all ] || APART="python iperf3 nuttcp nginx redis memcached postgres ssh rsync socat openssl go busybox"
+[ "$APART_ALONE" != all ] || APART_ALONE="python iperf3 nuttcp nginx redis memcached ssh rsync socat openssl go busybox"
 FAR=""			# the other machine, if there is one
 
 in_cgroup()
@@ -209,7 +211,7 @@ use_nginx()
 	same got3 "$SHARED/1000000"
 	client curl -sSfk -o got4 "https://$HOST:$((PORT + 2))/100000"
 	same got4 "$SHARED/100000"
-	client wrk -t 2 -c 16 -d 1 "http://$HOST:$PORT/1000"
+	client wrk --timeout 60s -t 2 -c 16 -d 1 "http://$HOST:$PORT/1000"
 	prints 'requests in'
 	if grep -E 'errors|Non-2xx' printed; then fail "wrk says: $(cat printed)"; fi
 }
@@ -260,7 +262,8 @@ serve_postgres()
 		must $AS_USER initdb --no-sync --no-locale -E SQL_ASCII -U user -D "$data"
 		echo 'host all all all trust' >> "$data/pg_hba.conf"
 	fi
-	start postgres -D "$data" -p $PORT -k "$SHARED" -c listen_addresses=$HOST -c fsync=off -c jit=off -c max_connections=20
+	start postgres -D "$data" -p $PORT -k "$SHARED" -c listen_addresses=$HOST -c fsync=off -c jit=off \
+		-c authentication_timeout=600 -c max_connections=20
 	ready $PORT
 	wait_for "the database" grep 'ready to accept' server.err
 }

@@ -64,7 +64,7 @@ make_user()
 # wait_for WHAT COMMAND...: until it succeeds.
 wait_for()
 {
-	local what=$1 end=$((SECONDS + 20 * ${EXS_SLOW:-1}))
+	local what=$1 end=$((SECONDS + 20 * ${EXS_SLOW:-1} * ${E2E_PATIENCE:-1}))
 
 	shift
 	until "$@" 2> /dev/null; do

@@ -197,34 +197,4 @@ case_cleans_up()
 	! grep -q '^exs' /proc/slabinfo || fail "a slab cache is still there"
 }
 
-# As README.md says, but in a directory: depmod of the whole system takes long here. What was built is not built again, as
-# the repository is read-only, and headers are needed for the kernel's name only.
-in_root()
-{
-	make -s -C "$TOP" -o all "$1" DESTDIR="$PWD/root" KDIR="$PWD/headers"
-}
-
-case_installed()
-{
-	local release module
-
-	release=$(uname -r)
-	module=root/lib/modules/$release/extra/exs.ko
-	mkdir -p headers/include/generated
-	echo "#define UTS_RELEASE \"$release\"" > headers/include/generated/utsrelease.h
-	must unload
-	must in_root install
-	must test -s "$module"
-	must depmod -b root "$release"
-	must modprobe -d root exs
-	must root/usr/local/bin/exs-run python3 -c 'import socket; socket.socket(socket.AF_INET, socket.SOCK_STREAM, 261)'
-	must "$TESTS/sockets" create@stream connect_blocking@stream
-	wait_for "the module to be unused" unused
-	must modprobe -d root -r exs
-	loaded && fail "modprobe -r left the module"
-	must in_root uninstall
-	OUT=$(find root ! -type d ! -name 'modules.*')
-	[ -z "$OUT" ] || fail "left behind: $OUT"
-}
-
 run_cases "$@"

@@ -549,6 +549,10 @@ case_static_in_cgroup()
 	must_connect 0 gets in_cgroup "$CGROUP" busybox wget -q -O -
 	must exs-run --status
 	[[ $OUT != *exs-run-* ]] || fail "it says: $OUT"
+	echo 0 > /proc/sys/net/exs/enabled
+	OUT=$(exs-run --status)
+	echo 1 > /proc/sys/net/exs/enabled
+	[[ $OUT = *"switched off: sysctl net.exs.enabled=1"* ]] || fail "it says: $OUT"
 }
 
 is_in()

@@ -224,11 +224,12 @@ def duplicates(host):
 
 
 def special(host):
-    """With a filter, or for foreign addresses."""
+    """With a filter; for foreign addresses; of packets from the same link only; with an algorithm of its own."""
     import ctypes
     nothing = ctypes.create_string_buffer(bytes([6, 0, 0, 0, 0, 0, 0, 0]))
     prog = struct.pack("HP", 1, ctypes.addressof(nothing))
-    for level, name, value in ((socket.SOL_SOCKET, 26, prog), (socket.IPPROTO_IP, 19, 1)):
+    for level, name, value in ((socket.SOL_SOCKET, 26, prog), (socket.IPPROTO_IP, 19, 1), (socket.IPPROTO_IP, 21, 255),
+                               (socket.IPPROTO_TCP, socket.TCP_CONGESTION, b"reno")):
         sock = socket.socket(socket.AF_INET, socket.SOCK_STREAM | socket.SOCK_NONBLOCK)
         sock.setsockopt(level, name, value)
         sock.connect_ex((host, 7063))

@@ -342,7 +342,7 @@ static void zerocopy(void)
 	must_be(delta("zerocopy_unpinned"), 0);
 }
 
-/* Straight into the memory of who waits for it. */
+/* Straight into the memory of the reader that waits. */
 static void zerocopy_direct(void)
 {
 	exs_qhandle_t q = queue_new(4);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * With LD_PRELOAD, the call that FAIL names fails with EIO: flock, ftruncate, fsync, or
- * fsync-dir, which is fsync() of a directory; with fsync-none that one is EINVAL, as where
+ * With LD_PRELOAD, the call that FAIL names fails with EIO: flock, ftruncate, read (of a
+ * regular file), fsync, or fsync-dir, which is fsync() of a directory; with fsync-none that one is EINVAL, as where
  * directories have nothing to flush.
  */
 #include <errno.h>
@@ -28,6 +28,15 @@ int flock(int fd, int how)
 int ftruncate(int fd, off_t len)
 {
 	return fails("ftruncate") ? -1 : syscall(SYS_ftruncate, fd, len);
+}
+
+ssize_t read(int fd, void *to, size_t len)
+{
+	struct stat st;
+
+	if (!fstat(fd, &st) && S_ISREG(st.st_mode) && fails("read"))
+		return -1;
+	return syscall(SYS_read, fd, to, len);
 }
 
 int fsync(int fd)
