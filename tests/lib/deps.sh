@@ -98,6 +98,30 @@ case_elsewhere_machines()
 	says "needs Debian" "$top/scripts/deps" build vm
 }
 
+# Headers are in the archive before the image of the same kernel is: neither is taken.
+case_image_missing()
+{
+	local at=$top/build/image-missing
+
+	only "${debian[@]}" env sed mkdir rm flock && add_debian || return
+	cat > "$dir/bin/apt-cache" << 'EOF'
+#!/bin/bash
+case $* in
+pkgnames) printf 'linux-headers-6.99.0-%s-amd64\n' 8 10 9 ;;
+"madison linux-image-6.99.0-10-amd64" | depends*) ;;
+show*) echo "Version: 6.99.1" ;;
+madison*) echo "$2 | 6.99.1 | here" ;;
+esac
+EOF
+	printf '#!/bin/bash\necho "$@"; exit 1\n' > "$dir/bin/apt-get"
+	chmod +x "$dir"/bin/apt-{cache,get}
+	says "download linux-image-6.99.0-9-amd64 linux-headers-6.99.0-9-amd64=6.99.1" \
+		env EXS_CACHE="$at" "$top/tests/vm/stock" 6.99
+	set -- $?
+	rm -rf "$at"
+	return "$1"
+}
+
 case_headers()
 {
 	only uname "${debian[@]}" && add_debian || return
@@ -139,7 +163,7 @@ case_may_install()
 }
 
 for name in packages packages_as_user packages_without_sudo packages_unknown elsewhere elsewhere_complete \
-	elsewhere_machines headers headers_elsewhere inside_needs_root demo_without_file may_not_install may_install; do
+	elsewhere_machines image_missing headers headers_elsewhere inside_needs_root demo_without_file may_not_install may_install; do
 	output=$("case_$name" 2>&1)
 	case $? in
 	0) echo "ok   deps $name"; passed=$((passed + 1)) ;;

@@ -14,6 +14,7 @@
 #include <linux/errqueue.h>
 #include <linux/exs.h>
 #include <linux/sockios.h>
+#include <net/if.h>
 #include <netinet/tcp.h>
 #include <poll.h>
 #include <stdio.h>
@@ -733,11 +734,13 @@ static void shapes_of(int fd, const struct option_of *o)
 	SAY(getsockopt(fd, o->level, o->option, &value, (void *)8));
 }
 
-/* What an accepted socket has of its listener's. */
+/* What an accepted socket has of its listener's. Its device must be the one that has its address. */
 static void inherited_by(int fd, const struct option_of *o)
 {
 	int two[4] = { 2, 0, 2, 0 }, one[4] = { 1, 0, 1, 0 }, c;
 
+	if (o->level == SOL_SOCKET && o->option == SO_BINDTOIFINDEX)
+		two[0] = must(if_nametoindex("rxe0dev"));
 	/* Some can only be 0 or 1. */
 	if (SAY(setsockopt(fd, o->level, o->option, two, size_of(o))))
 		SAY(setsockopt(fd, o->level, o->option, one, size_of(o)));
