@@ -103,7 +103,7 @@ case_image_missing()
 {
 	local at=$top/build/image-missing
 
-	only "${debian[@]}" env sed mkdir rm flock && add_debian || return
+	only "${debian[@]}" env sed mkdir rm flock tail grep && add_debian || return
 	cat > "$dir/bin/apt-cache" << 'EOF'
 #!/bin/bash
 case $* in
