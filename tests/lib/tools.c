@@ -150,6 +150,19 @@ static void refuses_names(void)
 	remove_dir();
 }
 
+static void refuses_directories(void)
+{
+	struct output out;
+
+	make_dir();
+	CHECK(!mkdir("a", 0700));
+	CHECK(!output_open(&out, ".", "a"));
+	CHECK(!strcmp(out.text, "a: Is a directory: use --name, or name another directory"));
+	output_abandon(&out, true);
+	CHECK(!rmdir("a"));
+	remove_dir();
+}
+
 static void refuses_planted_parts(void)
 {
 	make_dir();
@@ -171,7 +184,7 @@ static void writes_directly(void)
 	CHECK(output_write(&out, "abc", 3) && output_commit(&out, 0644));
 	CHECK(output_open(&out, "/dev/full", "file") && out.direct);
 	CHECK(!output_write(&out, "abc", 3));
-	CHECK(strstr(out.text, "No space left"));
+	CHECK(strstr(out.text, "No space left on device: free some space"));
 	output_abandon(&out, true);
 }
 
@@ -182,11 +195,13 @@ static void checks_destinations(void)
 	bool root = !geteuid();
 
 	CHECK(output_check(&out, "-") && output_check(&out, "/tmp") && output_check(&out, "/tmp/new"));
+	CHECK(!output_check(&out, "/dev/null/file"));
+	CHECK(strstr(out.text, "/dev/null/: Not a directory: name a directory"));
 	CHECK(!output_check(&out, "/nowhere/file"));
-	CHECK(!strcmp(out.text, "/nowhere/: No such file or directory"));
+	CHECK(!strcmp(out.text, "/nowhere/: No such file or directory: create the directory first"));
 	CHECK(!root || !seteuid(65534));
 	CHECK(!output_check(&out, "/nowhere"));
-	CHECK(!strcmp(out.text, "/nowhere: Permission denied"));
+	CHECK(!strcmp(out.text, "/nowhere: Permission denied: name a directory where this user may write"));
 	CHECK(!root || !seteuid(0));
 }
 
@@ -213,6 +228,7 @@ const struct test tool_tests[] = {
 	{ "one writer", one_writer },
 	{ "refuses names", refuses_names },
 	{ "refuses planted parts", refuses_planted_parts },
+	{ "refuses directories", refuses_directories },
 	{ "writes directly", writes_directly },
 	{ "checks destinations", checks_destinations },
 	{ "knows advice", knows_advice },

@@ -25,11 +25,36 @@ static bool fail(struct output *out, const char *fmt, ...)
 	return false;
 }
 
+/* What the receiver's user can do, or "". */
+static const char *file_advice(int err)
+{
+	switch (err) {
+	case EACCES:
+	case EPERM:
+	case EROFS:
+		return ": name a directory where this user may write";
+	case EDQUOT:
+	case ENOSPC:
+		return ": free some space there, or name another directory";
+	case EISDIR:
+		return ": use --name, or name another directory";
+	case ENOENT:
+		return ": create the directory first";
+	case ENOTDIR:
+		return ": name a directory";
+	default:
+		return "";
+	}
+}
+
+static bool fail_path(struct output *out, const char *path, int err)
+{
+	return fail(out, "%s: %s%s", path, strerror(err), file_advice(err));
+}
+
 static bool fail_errno(struct output *out)
 {
-	int err = errno;
-
-	return fail(out, "%s: %s", out->name, strerror(err));
+	return fail_path(out, out->name, errno);
 }
 
 /* A name without a path; the name of the part must fit, too. */
@@ -60,8 +85,7 @@ static bool set_senders_name(struct output *out, const char *name)
 static bool open_dir(struct output *out, const char *path)
 {
 	out->dir = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	return out->dir >= 0 ||
-	       fail(out, "%s: %s", path, strerror(errno));
+	return out->dir >= 0 || fail_path(out, path, errno);
 }
 
 /* @dest is the name of a file, which may exist. */
@@ -90,7 +114,7 @@ static bool follow_link(struct output *out, const char *link, char *file, size_t
 	len = readlink(self, file, room - 1);
 	close(fd);
 	file[len < 0 ? 0 : len] = '\0';
-	return len >= 0 || fail(out, "%s: %s", link, strerror(errno));
+	return len >= 0 || fail_path(out, link, errno);
 }
 
 /* A link stays, and its file is replaced, as by cp(1). */
@@ -169,7 +193,7 @@ static bool not_a_directory(struct output *out)
 
 	if (!fstatat(out->dir, out->name, &st, AT_SYMLINK_NOFOLLOW) &&
 	    S_ISDIR(st.st_mode))
-		return fail(out, "%s: %s", out->name, strerror(EISDIR));
+		return fail_path(out, out->name, EISDIR);
 	return true;
 }
 
@@ -238,7 +262,7 @@ static bool check_somehow(struct output *out, const char *dest)
 	}
 	return name_from_dest(out, dest) &&
 	       (!faccessat(out->dir, ".", W_OK | X_OK, AT_EACCESS) ||
-		fail(out, "%s: %s", dest, strerror(errno)));
+		fail_path(out, dest, errno));
 }
 
 bool output_check(struct output *out, const char *dest)
