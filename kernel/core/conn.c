@@ -644,6 +644,12 @@ bool exs_conn_writable(const struct exs_conn *conn)
 	       conn->sndbuf_used < exs_conn_sndbuf(conn) && !exs_conn_much_notsent(conn);
 }
 
+/* Two programs that poll, and then block in write(2), would each wait for the other to read. */
+bool exs_conn_roomy(const struct exs_conn *conn)
+{
+	return exs_conn_writable(conn) && conn->sndbuf_used <= exs_conn_sndbuf(conn) / 3 * 2;
+}
+
 __poll_t exs_conn_poll(struct exs_conn *conn, int lowat)
 {
 	__poll_t mask = 0;
@@ -657,7 +663,7 @@ __poll_t exs_conn_poll(struct exs_conn *conn, int lowat)
 		mask |= EPOLLIN | EPOLLRDNORM | EPOLLRDHUP;
 	if (exs_conn_both_shut(conn))
 		mask |= EPOLLHUP;
-	if (exs_conn_writable(conn))
+	if (exs_conn_roomy(conn))
 		mask |= EPOLLOUT | EPOLLWRNORM;
 	if (conn->state >= EXS_CONN_CLOSING)
 		mask |= EPOLLIN | EPOLLRDNORM | EPOLLRDHUP | EPOLLHUP |

@@ -225,7 +225,7 @@ static int exs_send_in_place(struct exs_conn *conn, struct msghdr *msg, u32 len)
 static void exs_send_share(struct exs_conn *conn, u32 len)
 	__must_hold(&conn->lock)
 {
-	bool full = !exs_conn_writable(conn);
+	bool full = !exs_conn_roomy(conn);
 
 	lockdep_assert_held(&conn->lock);
 	conn->sndbuf_used -= exs_send_cost(len);

@@ -53,8 +53,14 @@ void exs_conn_free_ring(struct exs_conn *conn);
 /* The most that unsent plain sends may cost, in bytes. conn->lock held. */
 u32 exs_conn_sndbuf(const struct exs_conn *conn);
 
-/* Whether there is room for a plain send. conn->lock held. */
+/* Whether there is room for a plain send, if only for a part of it. conn->lock held. */
 bool exs_conn_writable(const struct exs_conn *conn);
+
+/*
+ * Whether poll(2) says that there is: then a third of the buffer is free, as with TCP.
+ * conn->lock held.
+ */
+bool exs_conn_roomy(const struct exs_conn *conn);
 
 /* Bytes of plain sends that were not posted yet. conn->lock held. */
 u32 exs_conn_notsent(const struct exs_conn *conn);

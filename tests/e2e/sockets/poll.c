@@ -186,6 +186,17 @@ static void full(void)
 	must_poll(p.c, POLLIN | POLLOUT, POLLOUT);
 }
 
+/* What poll() calls writable takes a short write at once: programs whose sockets block depend on it. */
+static void room(void)
+{
+	static char short_write[8192];
+	struct pair p;
+
+	pair_open(&p);
+	while (poll_now(p.c, POLLOUT))
+		must_be(send(p.c, short_write, sizeof(short_write), MSG_DONTWAIT), sizeof(short_write));
+}
+
 /* A thread that is in poll() already is woken. */
 struct waiting {
 	int fd, events;
@@ -465,6 +476,7 @@ static const struct e2e_case cases[] = {
 	{ "both_closed", both_closed, .on = ON_BOTH | ON_TCP | ON_FACE4 },
 	{ "reset", reset, .on = ON_BOTH | ON_TCP | ON_FACE4 },
 	{ "full", full, .on = ON_BOTH | ON_TCP | ON_FACE4 },
+	{ "room", room, .on = ON_STREAM | ON_TCP | ON_FACE4 },
 	{ "wakes_reader", wakes_reader, .on = ON_BOTH | ON_TCP | ON_FACE4 },
 	{ "wakes_at_eof", wakes_at_eof, .on = ON_BOTH | ON_TCP | ON_FACE4 },
 	{ "wakes_at_close", wakes_at_close, .on = ON_BOTH | ON_TCP | ON_FACE4 },
