@@ -644,7 +644,7 @@ bool exs_conn_writable(const struct exs_conn *conn)
 	       conn->sndbuf_used < exs_conn_sndbuf(conn) && !exs_conn_much_notsent(conn);
 }
 
-/* Two programs that poll, and then block in write(2), would each wait for the other to read. */
+/* Otherwise two programs that poll, then block in write(2), could each wait for the other. */
 bool exs_conn_roomy(const struct exs_conn *conn)
 {
 	return exs_conn_writable(conn) && conn->sndbuf_used <= exs_conn_sndbuf(conn) / 3 * 2;

@@ -225,11 +225,12 @@ static int exs_send_in_place(struct exs_conn *conn, struct msghdr *msg, u32 len)
 static void exs_send_share(struct exs_conn *conn, u32 len)
 	__must_hold(&conn->lock)
 {
-	bool full = !exs_conn_roomy(conn);
+	bool full = !exs_conn_writable(conn), roomy = exs_conn_roomy(conn);
 
 	lockdep_assert_held(&conn->lock);
 	conn->sndbuf_used -= exs_send_cost(len);
-	if (!full)
+	/* Threads wait for any room in send(2), for more of it in poll(2). */
+	if (!full && roomy == exs_conn_roomy(conn))
 		return;
 	conn->wake |= EPOLLOUT;
 	exs_conn_run_locked(conn);

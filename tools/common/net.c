@@ -49,7 +49,7 @@ static struct addrinfo *resolve(const struct endpoint *ep, int flags)
 		return list;
 	say("%s port %s: %s%s", *ep->host ? ep->host : "*", ep->port,
 	    err == EAI_SYSTEM ? strerror(errno) : gai_strerror(err),
-	    err == EAI_NONAME ? ": check the name, or give the address" : "");
+	    err == EAI_NONAME || err == EAI_AGAIN ? ": check the name, or give the address" : "");
 	return NULL;
 }
 

@@ -197,6 +197,25 @@ static void room(void)
 		must_be(send(p.c, short_write, sizeof(short_write), MSG_DONTWAIT), sizeof(short_write));
 }
 
+/* However small it is, there is room once all has been read. */
+static void small_buffers(void)
+{
+	static const int sizes[] = { 1, 2304, 2600, 4000, 8192, 20000 };	/* the kernel doubles them */
+	struct pair p;
+	size_t i, n;
+
+	for (i = 0; i < ARRAY_SIZE(sizes); i++) {
+		pair_open(&p);
+		set_int(p.c, SOL_SOCKET, SO_SNDBUF, sizes[i]);
+		n = send_until_full(p.c, 1);
+		must_poll(p.c, POLLOUT, 0);
+		recv_all(p.s, 1, 0, n);
+		wait_io(p.c, POLLOUT);
+		close(p.c);
+		close(p.s);
+	}
+}
+
 /* A thread that is in poll() already is woken. */
 struct waiting {
 	int fd, events;
@@ -476,6 +495,7 @@ static const struct e2e_case cases[] = {
 	{ "both_closed", both_closed, .on = ON_BOTH | ON_TCP | ON_FACE4 },
 	{ "reset", reset, .on = ON_BOTH | ON_TCP | ON_FACE4 },
 	{ "full", full, .on = ON_BOTH | ON_TCP | ON_FACE4 },
+	{ "small_buffers", small_buffers, .on = ON_BOTH | ON_TCP | ON_FACE4 },
 	{ "room", room, .on = ON_STREAM | ON_TCP | ON_FACE4 },
 	{ "wakes_reader", wakes_reader, .on = ON_BOTH | ON_TCP | ON_FACE4 },
 	{ "wakes_at_eof", wakes_at_eof, .on = ON_BOTH | ON_TCP | ON_FACE4 },
