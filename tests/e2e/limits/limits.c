@@ -294,7 +294,7 @@ static void group_open(void)
 	must(mkdir(GROUP, 0755));
 }
 
-enum { MANY = 200, SPARSE = 1024 * MIB };
+enum { MANY = 900, SPARSE = 1024 * MIB };
 
 static void grouped_listener(void *arg)
 {
