@@ -14,7 +14,6 @@
 #include <net/net_namespace.h>
 #include <net/netns/generic.h>
 
-struct ctl_table;
 struct ctl_table_header;
 struct exs_counters;
 
@@ -61,7 +60,6 @@ struct exs_peer {
  * @orphans: number of orphans; the lock of the orphans
  * @peers_lock: guards @peers; innermost
  * @peers: see peers.c
- * @table: of @header
  * @header: the registered sysctls
  */
 struct exs_net {
@@ -71,7 +69,6 @@ struct exs_net {
 	int orphans;
 	spinlock_t peers_lock;	/* peers */
 	struct exs_peer peers[EXS_PEERS];
-	struct ctl_table *table;
 	struct ctl_table_header *header;
 };
 

@@ -89,7 +89,7 @@ static int exs_sysctl_ring(EXS_CTL_TABLE *table, int write, void *buffer,
 	.extra2		= (max),			\
 }
 
-/* .data is an offset here, and becomes an address for each namespace. */
+/* .data is an offset here, and becomes an address in each namespace. */
 #define EXS_SYSCTL(name, min, max, handler)					\
 	EXS_SYSCTL_AT(#name, (void *)offsetof(struct exs_net, sysctl.name), min, max, handler)
 
@@ -99,7 +99,6 @@ static int exs_sysctl_ring(EXS_CTL_TABLE *table, int write, void *buffer,
 #define EXS_SYSCTL_MACHINE(name, min, max) \
 	EXS_SYSCTL_AT(#name, &exs_sysctl_##name, min, max, proc_dointvec_minmax)
 
-/* The empty entry at the end is for older kernels. */
 static const struct ctl_table exs_sysctl_table[] = {
 	EXS_SYSCTL_INT(enabled, SYSCTL_ZERO, SYSCTL_ONE),
 	EXS_SYSCTL(ring_size, &exs_ring_min, &exs_ring_max, exs_sysctl_ring),
@@ -118,14 +117,12 @@ static const struct ctl_table exs_sysctl_table[] = {
 	EXS_SYSCTL_INT(max_user_queues, SYSCTL_ZERO, &exs_int_max),
 	EXS_SYSCTL_INT(max_user_pages, SYSCTL_ZERO, &exs_int_max),
 	EXS_SYSCTL_INT(max_user_ops, SYSCTL_ZERO, &exs_int_max),
-	{ }
 };
 
 /* For the whole machine: only the initial namespace has them. */
-static struct ctl_table exs_sysctl_machine_table[] = {
+static const struct ctl_table exs_sysctl_machine_table[] = {
 	EXS_SYSCTL_MACHINE(max_user_workers, SYSCTL_ONE, &exs_workers_max),
 	EXS_SYSCTL_MACHINE(max_peer_pages, SYSCTL_ZERO, &exs_int_max),
-	{ }
 };
 
 static struct ctl_table_header *exs_sysctl_header;
@@ -155,30 +152,54 @@ static void exs_sysctl_defaults(struct exs_sysctls *s)
 	};
 }
 
+static void exs_sysctl_copy(struct ctl_table *to, const struct ctl_table *from, int n, void *base)
+{
+	while (n--) {
+		*to = *from++;
+		to->data = base + (unsigned long)to->data;
+		to++;
+	}
+}
+
+/* Registers a copy of @table, where each .data is an offset from @base (NULL: an address). */
+static struct ctl_table_header *
+exs_sysctl_register(struct net *net, const struct ctl_table *table, int n, void *base)
+{
+	struct ctl_table_header *header;
+	/* The empty entry at the end is for older kernels. */
+	void *copy = kcalloc(n + 1, sizeof(*table), GFP_KERNEL_ACCOUNT);
+
+	if (!copy)
+		return NULL;
+	exs_sysctl_copy(copy, table, n, base);
+	header = register_net_sysctl_sz(net, "net/exs", copy, n);
+	if (!header)
+		kfree(copy);
+	return header;
+}
+
+static void exs_sysctl_unregister(struct ctl_table_header *header)
+{
+	const struct ctl_table *copy = header->ctl_table_arg;
+
+	unregister_net_sysctl_table(header);
+	kfree(copy);
+}
+
 int exs_sysctl_net_init(struct exs_net *xn)
 {
-	int i, n = ARRAY_SIZE(exs_sysctl_table) - 1;
-
 	if (net_eq(xn->net, &init_net))
 		exs_sysctl_defaults(&xn->sysctl);
 	else
 		xn->sysctl = exs_net(&init_net)->sysctl;
-	xn->table = kmemdup(exs_sysctl_table, sizeof(exs_sysctl_table), GFP_KERNEL_ACCOUNT);
-	if (!xn->table)
-		return -ENOMEM;
-	for (i = 0; i < n; i++)
-		xn->table[i].data = (void *)xn + (unsigned long)xn->table[i].data;
-	xn->header = register_net_sysctl_sz(xn->net, "net/exs", xn->table, n);
-	if (xn->header)
-		return 0;
-	kfree(xn->table);
-	return -ENOMEM;
+	xn->header = exs_sysctl_register(xn->net, exs_sysctl_table,
+					 ARRAY_SIZE(exs_sysctl_table), xn);
+	return xn->header ? 0 : -ENOMEM;
 }
 
 void exs_sysctl_net_exit(struct exs_net *xn)
 {
-	unregister_net_sysctl_table(xn->header);
-	kfree(xn->table);
+	exs_sysctl_unregister(xn->header);
 }
 
 int exs_sysctl_init(void)
@@ -189,12 +210,12 @@ int exs_sysctl_init(void)
 	 * half of it, gets a fourth. Cgroups limit it further.
 	 */
 	exs_sysctl_max_peer_pages = min_t(unsigned long, totalram_pages() / 2, INT_MAX);
-	exs_sysctl_header = register_net_sysctl_sz(&init_net, "net/exs", exs_sysctl_machine_table,
-						   ARRAY_SIZE(exs_sysctl_machine_table) - 1);
+	exs_sysctl_header = exs_sysctl_register(&init_net, exs_sysctl_machine_table,
+						ARRAY_SIZE(exs_sysctl_machine_table), NULL);
 	return exs_sysctl_header ? 0 : -ENOMEM;
 }
 
 void exs_sysctl_exit(void)
 {
-	unregister_net_sysctl_table(exs_sysctl_header);
+	exs_sysctl_unregister(exs_sysctl_header);
 }
