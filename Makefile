@@ -29,7 +29,7 @@ all: lib tools ## library and tools; and the module, if the running kernel's hea
 ##@ Building
 .PHONY: deps modules stock-modules debug-kernel debug-modules lib tools examples tests
 deps: ## install missing packages for all targets (apt-get)
-	@scripts/deps build vm debug lint library bench
+	@scripts/deps build vm debug lint library bench series
 	@tests/vm/programs
 
 # These install what they miss, and so do the targets that they need; the others only say what it is.
@@ -74,10 +74,10 @@ deps-build deps-vm deps-debug deps-lint deps-library deps-bench deps-series: dep
 	@scripts/deps $*
 
 ##@ Checking
-.PHONY: check check-proto check-lib check-mutants check-kunit check-kunit-mutants check-e2e check-debug lint series-check
+.PHONY: check check-proto check-lib check-mutants check-kunit check-kunit-mutants series-check check-e2e check-debug lint
 check: ## all of these, with a summary
 	$(if $(QUICK),$(error make check runs everything: unset QUICK))
-	@tests/check lint check-proto check-lib check-mutants check-kunit check-kunit-mutants check-e2e \
+	@tests/check lint check-proto check-lib check-mutants check-kunit check-kunit-mutants series-check check-e2e \
 		check-debug
 
 lint: deps-build deps-vm deps-lint ## W=1, sparse (6.1 and 6.12, or KERNELS=7.3), checkpatch, manual pages, SPDX
@@ -98,6 +98,9 @@ check-kunit: debug-modules deps-vm ## KUnit in the debug kernel
 check-kunit-mutants: debug-modules deps-vm ## mutants of the module, which KUnit must detect
 	@tests/mutants/run --kunit
 
+series-check: debug-modules deps-series ## patches against the newest kernel, in build/series/: applied, built, checkpatch
+	@scripts/series --check $(BUILD)/series
+
 check-e2e: tests stock-modules programs ## end to end on 6.1 and 6.12, or KERNELS=7.3; TESTS=PATTERN, QUICK=1 select
 	@tests/run $(addprefix --kernel ,$(KERNELS)) $(if $(QUICK),--quick) $(TESTS)
 
@@ -106,9 +109,6 @@ check-debug: tests debug-modules ## the same under KASAN, lockdep, kmemleak, ...
 
 again: tests vm-modules ## TESTS=... in a machine that stays up: seconds, from the second time on; KERNEL=6.12|6.1|debug
 	@tests/run --again --kernel $(KERNEL) $(if $(QUICK),--quick) $(TESTS)
-
-series-check: debug-modules deps-series ## patches against the newest kernel, in build/series/: applied, built, checkpatch
-	@scripts/series --check $(BUILD)/series
 
 ##@ Using
 .PHONY: vm vm2 demo bench again
