@@ -32,7 +32,7 @@ static int wait_for_one(size_t *len)
 	exs_event_t e;
 
 	if (exs_qdequeue(queue, &e, 1, NULL) != 1)
-		err(1, "exs_qdequeue");
+		give_up("exs_qdequeue");
 	if (e.exs_evt_errno)
 		errx(1, "the transfer ended: %s%s", strerror(e.exs_evt_errno), advice(e.exs_evt_errno));
 	*len = e.exs_evt_union.exs_evt_xfer.exs_evt_length;
@@ -70,7 +70,7 @@ static void send_blocks(int fd, uint64_t count)
 	/* Everything is sent. Only the other program can confirm that it has arrived. */
 	shutdown(fd, SHUT_WR);
 	if (recv(fd, &arrived, sizeof(arrived), MSG_WAITALL) != sizeof(arrived))
-		errx(1, "the receiver did not confirm what has arrived");
+		errx(1, "the receiver did not confirm what has arrived: what does it say?");
 	printf("%" PRIu64 " bytes, %.0f MB/s\n", arrived, arrived / (now() - start) / 1e6);
 }
 
@@ -91,7 +91,7 @@ static void receive_blocks(int fd)
 			pending--;	/* the end of the stream */
 	}
 	if (send(fd, &arrived, sizeof(arrived), MSG_NOSIGNAL) != sizeof(arrived))
-		err(1, "send");
+		give_up("send");
 	printf("%" PRIu64 " bytes\n", arrived);
 }
 
@@ -101,7 +101,7 @@ static int listen_and_accept(const struct addrinfo *at)
 
 	/* No ring: all data goes directly into our blocks. */
 	if (listener < 0 || exs_fcntl(listener, EXS_F_SET(EXS_SO_RING), 0))
-		err(1, "socket");
+		give_up("socket");
 	if (bind(listener, at->ai_addr, at->ai_addrlen) || listen(listener, 1))
 		give_up("bind, listen");
 	fprintf(stderr, "blast: listening\n");
@@ -117,7 +117,7 @@ int main(int argc, char **argv)
 	if (argc != 4)
 		errx(2, "usage: blast -l ADDRESS PORT | blast HOST PORT MEGABYTES");
 	if (exs_init(EXS_VERSION))
-		err(1, "no AF_EXS here (modprobe exs)");
+		give_up("exs_init");
 	addr = resolve(argv[1 + receiver], argv[2 + receiver]);
 
 	queue = exs_qcreate(BLOCKS);
@@ -126,12 +126,12 @@ int main(int argc, char **argv)
 	region = exs_mregister(block, sizeof(block),
 			       receiver ? EXS_ACCESS_WRITE : EXS_ACCESS_READ);
 	if (region == EXS_MHANDLE_INVALID)
-		err(1, "exs_mregister (ulimit -l limits registered memory)");
+		give_up("exs_mregister");
 
 	if (receiver) {
 		fd = listen_and_accept(addr);
 		if (fd < 0)
-			err(1, "accept");
+			give_up("accept");
 		receive_blocks(fd);
 	} else {
 		fd = socket(AF_EXS, SOCK_STREAM, 0);

@@ -16,7 +16,7 @@ static void send_all(int fd, const char *buf, size_t len)
 	for (; len; buf += sent, len -= sent) {
 		sent = send(fd, buf, len, MSG_NOSIGNAL);
 		if (sent < 0)
-			err(1, "send");
+			give_up("send");
 	}
 }
 
@@ -28,9 +28,9 @@ static void print_echo(int fd, size_t len)
 	for (; len; len -= got) {
 		got = recv(fd, buf, sizeof(buf), 0);
 		if (got < 0)
-			err(1, "recv");
+			give_up("recv");
 		if (!got)
-			errx(1, "the server ended the connection");
+			errx(1, "the server ended the connection: what does it say?");
 		if (fwrite(buf, 1, got, stdout) != (size_t)got)
 			err(1, "output");
 	}
@@ -50,7 +50,7 @@ int main(int argc, char **argv)
 
 	fd = socket(exs ? AF_EXS : to->ai_family, SOCK_STREAM, 0);
 	if (fd < 0)
-		err(1, "socket%s", exs ? " (is the module loaded? modprobe exs)" : "");
+		give_up("socket");
 	if (connect(fd, to->ai_addr, to->ai_addrlen))
 		give_up(argv[1 + exs]);
 

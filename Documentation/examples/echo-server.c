@@ -28,11 +28,11 @@ static void echo(int fd)
 
 	while ((got = recv(fd, buf, sizeof(buf), 0)) > 0)
 		if (!send_all(fd, buf, got)) {
-			warn("send");
+			complain("send", errno);
 			return;
 		}
 	if (got < 0)
-		warn("recv");
+		complain("recv", errno);
 }
 
 int main(int argc, char **argv)
@@ -47,7 +47,7 @@ int main(int argc, char **argv)
 
 	listener = socket(exs ? AF_EXS : at->ai_family, SOCK_STREAM, 0);
 	if (listener < 0)
-		err(1, "socket%s", exs ? " (is the module loaded? modprobe exs)" : "");
+		give_up("socket");
 	setsockopt(listener, SOL_SOCKET, SO_REUSEADDR, &(int){ 1 }, sizeof(int));
 	if (bind(listener, at->ai_addr, at->ai_addrlen) || listen(listener, 16))
 		give_up(argv[1 + exs]);
@@ -57,5 +57,5 @@ int main(int argc, char **argv)
 		echo(fd);
 		close(fd);
 	}
-	err(1, "accept");
+	give_up("accept");
 }

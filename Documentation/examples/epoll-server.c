@@ -31,7 +31,7 @@ static void watch(int op, int fd, uint32_t events, void *who)
 	struct epoll_event e = { .events = events, .data.ptr = who };
 
 	if (epoll_ctl(epoll, op, fd, &e))
-		err(1, "epoll_ctl");
+		give_up("epoll_ctl");
 }
 
 static struct client *new_client(int fd, bool exs)
@@ -88,7 +88,7 @@ static void tcp_ready(struct client *c)
 static void exs_accept_next(void)
 {
 	if (exs_accept(exs_listener, NULL, 0, queue, 0))
-		err(1, "exs_accept");
+		give_up("exs_accept");
 }
 
 static void exs_start(struct client *c, bool receive, size_t len)
@@ -107,7 +107,7 @@ static void exs_done(const exs_event_t *e)
 	size_t len = e->exs_evt_union.exs_evt_xfer.exs_evt_length;
 
 	if (e->exs_evt_errno)
-		warnx("AF_EXS: %s", strerror(e->exs_evt_errno));
+		complain("AF_EXS", e->exs_evt_errno);
 	if (e->exs_evt_type == EXS_EVT_ACCEPT) {
 		exs_accept_next();
 		if (!e->exs_evt_errno)
@@ -132,7 +132,7 @@ static void queue_ready(void)
 	for (i = 0; i < n; i++)
 		exs_done(&events[i]);
 	if (n < 0)
-		err(1, "exs_qdequeue");
+		give_up("exs_qdequeue");
 }
 
 static int listen_on(int family, const struct addrinfo *at)
@@ -174,7 +174,7 @@ int main(int argc, char **argv)
 	if (argc != 3)
 		errx(2, "usage: epoll-server ADDRESS PORT");
 	if (exs_init(EXS_VERSION))
-		err(1, "no AF_EXS here (modprobe exs)");
+		give_up("exs_init");
 	at = resolve(argv[1], argv[2]);
 	tcp_listener = listen_on(at->ai_family, at);
 	exs_listener = listen_on(AF_EXS, at);	/* its ports are separate from TCP's */
@@ -182,7 +182,7 @@ int main(int argc, char **argv)
 	epoll = epoll_create1(EPOLL_CLOEXEC);
 	stop = signals();
 	if (queue < 0 || epoll < 0 || stop < 0)
-		err(1, "exs_qcreate, epoll_create1, signalfd");
+		give_up("exs_qcreate, epoll_create1, signalfd");
 
 	watch(EPOLL_CTL_ADD, tcp_listener, EPOLLIN, &tcp_listener);
 	watch(EPOLL_CTL_ADD, queue, EPOLLIN, &queue);

@@ -37,7 +37,7 @@ static void receive(int fd)
 			err(1, "output");
 		start_recv(fd, e.exs_evt_ahandle);
 	}
-	err(1, "exs_qdequeue");
+	give_up("exs_qdequeue");
 }
 
 int main(int argc, char **argv)
@@ -48,7 +48,7 @@ int main(int argc, char **argv)
 	if (argc != 3 && argc != 4)
 		errx(2, "usage: fetch HOST PORT [REQUEST]");
 	if (exs_init(EXS_VERSION))
-		err(1, "no AF_EXS here (modprobe exs)");
+		give_up("exs_init");
 	to = resolve(argv[1], argv[2]);
 	queue = exs_qcreate(2);
 	region = exs_mregister(buf, sizeof(buf), EXS_ACCESS_WRITE);
@@ -56,10 +56,10 @@ int main(int argc, char **argv)
 	if (queue < 0 || fd < 0)
 		give_up("exs_qcreate, socket");
 	if (region < 0)
-		err(1, "exs_mregister (see ulimit -l)");
+		give_up("exs_mregister");
 	/* No ring: all data goes directly into our buffers. */
 	if (exs_fcntl(fd, EXS_F_SET(EXS_SO_RING), 0))
-		err(1, "EXS_SO_RING");
+		give_up("EXS_SO_RING");
 	if (connect(fd, to->ai_addr, to->ai_addrlen))
 		give_up(argv[1]);
 

@@ -26,7 +26,7 @@ static int directory, listener, clients;
 static void accept_next(void)
 {
 	if (exs_accept(listener, NULL, 0, queue, 0))
-		err(1, "exs_accept");
+		give_up("exs_accept");
 }
 
 static void hang_up(struct client *c)
@@ -108,7 +108,7 @@ static void handle(const exs_event_t *e)
 	struct client *c = (struct client *)(uintptr_t)e->exs_evt_ahandle;
 
 	if (!c && e->exs_evt_errno) {
-		warnx("exs_accept: %s", strerror(e->exs_evt_errno));
+		complain("exs_accept", e->exs_evt_errno);
 		accept_next();
 	} else if (!c) {
 		accepted(e->exs_evt_union.exs_evt_accept.exs_evt_newfd);
@@ -132,7 +132,7 @@ int main(int argc, char **argv)
 	if (argc != 4)
 		errx(2, "usage: file-server DIRECTORY ADDRESS PORT");
 	if (exs_init(EXS_VERSION))
-		err(1, "no AF_EXS here (modprobe exs)");
+		give_up("exs_init");
 	setlinebuf(stdout);
 	directory = open(argv[1], O_PATH | O_DIRECTORY | O_CLOEXEC);
 	if (directory < 0)
@@ -150,5 +150,5 @@ int main(int argc, char **argv)
 	while ((n = exs_qdequeue(queue, events, 64, NULL)) > 0)
 		for (i = 0; i < n; i++)
 			handle(&events[i]);
-	err(1, "exs_qdequeue");
+	give_up("exs_qdequeue");
 }

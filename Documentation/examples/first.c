@@ -36,13 +36,14 @@ int main(int argc, char **argv)
 		err(1, "exs_recv, exs_send (is the server still running?)");
 
 	if (exs_qdequeue(queue, events, -2, NULL) != 2)		/* waits for two */
-		err(1, "exs_qdequeue");
+		err(1, "exs_qdequeue (see man exs_qdequeue)");
 	for (i = 0; i < 2; i++)
 		if (events[i].exs_evt_errno)
-			errx(1, "%s: %s", events[i].exs_evt_ahandle == 1 ? "exs_recv" : "exs_send",
+			errx(1, "%s: %s (what does the server say?)",
+			     events[i].exs_evt_ahandle == 1 ? "exs_recv" : "exs_send",
 			     strerror(events[i].exs_evt_errno));
 	if (memcmp(in, out, sizeof(out)))
-		errx(1, "the answer differs from the data sent");
+		errx(1, "the answer differs from the data sent: is it an echo server?");
 	printf("%zu bytes and back: %s\n", sizeof(out), in);
 	return 0;
 }

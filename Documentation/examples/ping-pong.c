@@ -41,10 +41,11 @@ static bool wait_for(int count)
 	int i;
 
 	if (exs_qdequeue(queue, e, -count, NULL) != count)
-		err(1, "exs_qdequeue");
+		give_up("exs_qdequeue");
 	for (i = 0; i < count; i++) {
 		if (e[i].exs_evt_errno)
-			errx(1, "%s%s", strerror(e[i].exs_evt_errno), advice(e[i].exs_evt_errno));
+			errx(1, "the connection: %s%s", strerror(e[i].exs_evt_errno),
+			     advice(e[i].exs_evt_errno));
 		/* Each message has MSG_EOR; without it, the stream has ended. */
 		if (e[i].exs_evt_type == EXS_EVT_RECV && !(e[i].exs_evt_flags & MSG_EOR))
 			more = false;
@@ -74,7 +75,7 @@ static void measure(int fd, const char *mode, int rounds)
 		start_recv(fd);
 		start_send(fd);
 		if (!wait_for(2))
-			errx(1, "the server has gone");
+			errx(1, "the server has gone: what does it say?");
 	}
 	printf("%d round trips, %s: %.1f microseconds each\n", rounds, mode,
 	       (now() - start) * 1e6 / rounds);
@@ -92,7 +93,7 @@ static void set_mode(const char *name)
 	for (mode = 0; mode < 3; mode++)
 		if (!strcmp(name, names[mode])) {
 			if (exs_qmodify(queue, EXS_QATTR_WAIT, &mode))
-				err(1, "%s", name);
+				give_up("exs_qmodify");
 			return;
 		}
 	errx(2, "notify, busy or adaptive, not %s", name);
@@ -111,14 +112,14 @@ int main(int argc, char **argv)
 	addr = resolve(argv[1 + server], argv[2 + server]);
 	fd = socket(AF_EXS, SOCK_SEQPACKET, 0);
 	if (fd < 0)
-		err(1, "no AF_EXS here (modprobe exs)");
+		give_up("socket");
 	queue = exs_qcreate(2);
 	in_region = exs_mregister(in, sizeof(in), EXS_ACCESS_WRITE);
 	out_region = exs_mregister(out, sizeof(out), EXS_ACCESS_READ);
 	if (queue < 0)
 		give_up("exs_qcreate");
 	if (in_region < 0 || out_region < 0)
-		err(1, "exs_mregister (see ulimit -l)");
+		give_up("exs_mregister");
 	set_mode(argv[3 + server]);
 
 	if (!server) {
@@ -132,7 +133,7 @@ int main(int argc, char **argv)
 	fprintf(stderr, "ping-pong: listening\n");
 	fd = accept(fd, NULL, NULL);
 	if (fd < 0)
-		err(1, "accept");
+		give_up("accept");
 	serve(fd);
 	return 0;
 }

@@ -34,11 +34,11 @@ static void load(const char *name)
 		errx(1, "%s: the file is empty", name);
 	memory = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	if (memory == MAP_FAILED)
-		err(1, "%s: memory", name);
+		err(1, "%s: no memory for %zu bytes: choose a smaller file", name, size);
 	for (; done < size; done += got) {
 		got = read(fd, memory + done, size - done);
 		if (got <= 0)
-			errx(1, "%s: cannot be read", name);
+			errx(1, "%s: %s", name, got ? strerror(errno) : "the file became shorter: start again");
 	}
 	close(fd);
 }
@@ -46,7 +46,7 @@ static void load(const char *name)
 static void accept_next(int listener, exs_qhandle_t queue)
 {
 	if (exs_accept(listener, NULL, 0, queue, 0))
-		err(1, "exs_accept");
+		give_up("exs_accept");
 }
 
 /* All workers use the same listener and the same memory; each has its own queue. */
@@ -61,7 +61,7 @@ static void work(int listener, exs_mhandle_t region)
 	accept_next(listener, queue);
 	while (exs_qdequeue(queue, &e, 1, NULL) == 1) {
 		if (e.exs_evt_errno)
-			warnx("%s", strerror(e.exs_evt_errno));
+			complain(e.exs_evt_type == EXS_EVT_SEND ? "exs_send" : "exs_accept", e.exs_evt_errno);
 		if (e.exs_evt_type == EXS_EVT_SEND) {
 			close(e.exs_evt_socket);	/* sent data still arrives */
 			continue;
@@ -73,7 +73,7 @@ static void work(int listener, exs_mhandle_t region)
 			close(fd);
 		}
 	}
-	err(1, "exs_qdequeue");
+	give_up("exs_qdequeue");
 }
 
 int main(int argc, char **argv)
@@ -85,11 +85,11 @@ int main(int argc, char **argv)
 	if (workers < 1)
 		errx(2, "usage: prefork FILE ADDRESS PORT WORKERS");
 	if (exs_init(EXS_VERSION))
-		err(1, "no AF_EXS here (modprobe exs)");
+		give_up("exs_init");
 	load(argv[1]);
 	region = exs_mregister(memory, size, EXS_ACCESS_READ);
 	if (region == EXS_MHANDLE_INVALID)
-		err(1, "exs_mregister (ulimit -l limits registered memory)");
+		give_up("exs_mregister");
 	at = resolve(argv[2], argv[3]);
 	listener = socket(AF_EXS, SOCK_STREAM, 0);
 	if (listener < 0 || bind(listener, at->ai_addr, at->ai_addrlen) || listen(listener, 16))
@@ -98,12 +98,12 @@ int main(int argc, char **argv)
 	for (i = 0; i < workers; i++)
 		switch (fork()) {
 		case -1:
-			err(1, "fork");
+			err(1, "fork (ulimit -u limits processes)");
 		case 0:
 			prctl(PR_SET_PDEATHSIG, SIGTERM);
 			work(listener, region);
 		}
 	fprintf(stderr, "prefork: listening\n");
 	wait(NULL);
-	errx(1, "a worker has ended");
+	errx(1, "a worker has ended: start the server again");
 }

@@ -20,7 +20,7 @@ static void drop(int i, int why)
 {
 	if (subscriber[i] < 0)
 		return;
-	warnx("subscriber %d: %s", i, strerror(why));
+	warnx("subscriber %d: %s%s", i, strerror(why), advice(why));
 	close(subscriber[i]);
 	subscriber[i] = -1;
 }
@@ -72,7 +72,7 @@ static void publish(size_t len)
 		errx(1, "no subscriber is left");
 	/* The buffer belongs to the operations until the last one has ended. */
 	if (exs_qdequeue(queue, events, -n, NULL) != n)
-		err(1, "exs_qdequeue");
+		give_up("exs_qdequeue");
 	for (i = 0; i < n; i++)
 		if (events[i].exs_evt_errno)
 			drop(events[i].exs_evt_ahandle, events[i].exs_evt_errno);
@@ -87,7 +87,7 @@ int main(int argc, char **argv)
 	if (wanted < 1 || wanted > MOST)
 		errx(2, "usage: publish ADDRESS PORT SUBSCRIBERS < INPUT");
 	if (exs_init(EXS_VERSION))
-		err(1, "no AF_EXS here (modprobe exs)");
+		give_up("exs_init");
 	at = resolve(argv[1], argv[2]);
 	queue = exs_qcreate(MOST);
 	region = exs_mregister(buf, sizeof(buf), EXS_ACCESS_READ);
@@ -95,7 +95,7 @@ int main(int argc, char **argv)
 	if (queue < 0 || listener < 0)
 		give_up("exs_qcreate, socket");
 	if (region < 0)
-		err(1, "exs_mregister (see ulimit -l)");
+		give_up("exs_mregister");
 	if (bind(listener, at->ai_addr, at->ai_addrlen) || listen(listener, wanted))
 		give_up(argv[1]);
 	fprintf(stderr, "publish: listening\n");
@@ -103,7 +103,7 @@ int main(int argc, char **argv)
 	while (count < wanted) {
 		subscriber[count] = accept(listener, NULL, NULL);
 		if (subscriber[count++] < 0)
-			err(1, "accept");
+			give_up("accept");
 	}
 	while ((got = read(STDIN_FILENO, buf, sizeof(buf))) > 0)
 		publish(got);

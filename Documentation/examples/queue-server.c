@@ -23,7 +23,7 @@ static int listener, clients;
 static void accept_next(void)
 {
 	if (exs_accept(listener, NULL, 0, queue, 0))
-		err(1, "exs_accept");
+		give_up("exs_accept");
 }
 
 static void hang_up(struct client *c)
@@ -102,7 +102,7 @@ int main(int argc, char **argv)
 	if (argc != 3)
 		errx(2, "usage: queue-server ADDRESS PORT");
 	if (exs_init(EXS_VERSION))
-		err(1, "no AF_EXS here (modprobe exs)");
+		give_up("exs_init");
 	at = resolve(argv[1], argv[2]);
 	queue = exs_qcreate(CLIENTS + 1);
 	listener = socket(AF_EXS, SOCK_STREAM, 0);
@@ -116,5 +116,5 @@ int main(int argc, char **argv)
 	while ((n = exs_qdequeue(queue, events, 64, NULL)) > 0)
 		for (i = 0; i < n; i++)
 			handle(&events[i]);
-	err(1, "exs_qdequeue");
+	give_up("exs_qdequeue");
 }

@@ -236,6 +236,17 @@ case_no_server()
 	[[ $OUT = *"$HOST: Connection refused (is the server running there?"* ]] || fail "it says: $OUT"
 	must_end 1 echo-client -x $HOST $PORT
 	[[ $OUT = *"$HOST: Connection refused"* ]] || fail "it says: $OUT"
+	must_end 1 fetch $HOST nowhere
+	[[ $OUT = *"$HOST, port nowhere: "*"(check them, or give"* ]] || fail "it says: $OUT"
+}
+
+case_cannot_listen()
+{
+	must_end 1 queue-server 127.0.0.1 $PORT
+	[[ $OUT = *"127.0.0.1: No such device ("*"rdma link)" ]] || fail "it says: $OUT"
+	serve queue-server $HOST $PORT
+	must_end 1 queue-server $HOST $PORT
+	[[ $OUT = *"$HOST: Address already in use ("*"choose another one)" ]] || fail "it says: $OUT"
 }
 
 run_cases "$@"
