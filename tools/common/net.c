@@ -49,7 +49,7 @@ static struct addrinfo *resolve(const struct endpoint *ep, int flags)
 		return list;
 	say("%s port %s: %s%s", *ep->host ? ep->host : "*", ep->port,
 	    err == EAI_SYSTEM ? strerror(errno) : gai_strerror(err),
-	    err == EAI_NONAME || err == EAI_AGAIN ? ": check the name, or give the address" : "");
+	    err == EAI_SERVICE ? ": give the number of a port" : ": check the name, or give the address");
 	return NULL;
 }
 
@@ -108,11 +108,11 @@ const char *net_advice(int err, bool remote)
 {
 	switch (err) {
 	case EACCES:
-		return remote ? "" : ": choose a port above 1023, or run it as root";
+		return remote ? net_call_advice(err) : ": choose a port above 1023, or run it as root";
 	case EADDRINUSE:
 		return ": another program has the port: choose another port";
-	case ENOBUFS:
-		return ": a limit of the administrator is reached: grep ^limit_ /proc/net/exs";
+	case EOPNOTSUPP:
+		return ": this RDMA device cannot be used here: take another one (rdma link)";
 	case EPROTO:
 		return ": the program there uses RDMA, but not AF_EXS";
 	case EPROTONOSUPPORT:
@@ -122,7 +122,7 @@ const char *net_advice(int err, bool remote)
 	case ETIMEDOUT:
 		return ": no RDMA device there (see rdma link there), or a firewall drops UDP port 4791";
 	default:
-		return "";
+		return net_call_advice(err);
 	}
 }
 
@@ -130,22 +130,27 @@ const char *net_call_advice(int err)
 {
 	switch (err) {
 	case 0:
+	case ECONNABORTED:
 	case ECONNRESET:
+	case ENOTCONN:
 	case EPIPE:
 		return ": see what the other end says";
 	case EACCES:
 	case EPERM:
 		return ": a security module or a container forbids it: change its rules";
+	case EAFNOSUPPORT:
+		return ": the module exs is not loaded (modprobe exs), or switched off (sysctl net.exs.enabled=1)";
 	case EIO:
 		return ": the RDMA device failed: see dmesg";
 	case EMFILE:
+	case ENFILE:
 		return ": raise the limit of descriptors: ulimit -n";
 	case EMSGSIZE:
 		return ": use a smaller --size";
 	case ENETDOWN:
 		return ": the RDMA device was removed, or a bond failed over: rdma link";
 	case ENOBUFS:
-		return net_advice(err, false);
+		return ": a limit of the administrator is reached: grep ^limit_ /proc/net/exs";
 	case ENOMEM:
 		return ": use fewer or smaller buffers (see ulimit -l), or free some memory";
 	case EPROTO:
@@ -153,7 +158,7 @@ const char *net_call_advice(int err)
 	case ETIMEDOUT:
 		return ": does it serve another client, or is the machine down? rdma link";
 	default:
-		return "";
+		return ": this is not expected: report it, with /proc/net/exs and the end of dmesg";
 	}
 }
 

@@ -25,7 +25,7 @@ int net_accept(int listener);
 
 int net_connect(const struct endpoint *ep, int type, const char *listener);
 
-/* What to do about @err of a connect (@remote), or of a bind, listen or accept; "": not known. */
+/* What to do about @err of a connect (@remote), or of a bind, listen or accept. */
 const char *net_advice(int err, bool remote);
 
 /* The same for @err of any other call, or of a transfer; 0: the other end closed the connection. */

@@ -36,6 +36,32 @@ void say(const char *fmt, ...)
 	fputc('\n', stderr);
 }
 
+/* What to do about errors of files and of memory. */
+static const struct {
+	int err;
+	const char *todo;
+} advice[] = {
+	{ EACCES,  ": check its permissions, or run it as root" },
+	{ EIO,	   ": the device failed: see dmesg" },
+	{ EMFILE,  ": raise the limit of descriptors: ulimit -n" },
+	{ ENFILE,  ": the system's limit of descriptors is reached: sysctl fs.file-max" },
+	{ ENOENT,  ": check the name" },
+	{ ENOMEM,  ": free some memory" },
+	{ ENOTDIR, ": check the name" },
+	{ EPERM,   ": check its permissions, or run it as root" },
+	{ EROFS,   ": make it writable: mount -o remount,rw" },
+};
+
+const char *file_advice(int err)
+{
+	size_t i;
+
+	for (i = 0; i < sizeof(advice) / sizeof(*advice); i++)
+		if (advice[i].err == err)
+			return advice[i].todo;
+	return "";
+}
+
 void say_errno(const char *fmt, ...)
 {
 	int err = errno;
@@ -44,7 +70,7 @@ void say_errno(const char *fmt, ...)
 	va_start(ap, fmt);
 	message(fmt, ap);
 	va_end(ap);
-	fprintf(stderr, ": %s\n", strerror(err));
+	fprintf(stderr, ": %s%s\n", strerror(err), file_advice(err));
 }
 
 void say_usage(const char *fmt, ...)

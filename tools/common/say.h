@@ -9,8 +9,10 @@
 extern void (*say_hook)(void);
 
 void say(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
-/* With ": " and the text of errno. */
+/* With ": ", the text of errno, and file_advice(). */
 void say_errno(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+/* What to do about an error of a file or of memory; "": the text of errno says it. */
+const char *file_advice(int err);
 /* Exit status 2: the command line was wrong. */
 void say_usage(const char *fmt, ...)
 	__attribute__((format(printf, 1, 2), noreturn));

@@ -11,6 +11,7 @@
 
 #include "cp.h"
 #include "output.h"
+#include "say.h"
 
 static bool fail(struct output *out, const char *fmt, ...)
 	__attribute__((format(printf, 2, 3)));
@@ -26,7 +27,7 @@ static bool fail(struct output *out, const char *fmt, ...)
 }
 
 /* What the receiver's user can do, or "". */
-static const char *file_advice(int err)
+static const char *output_advice(int err)
 {
 	switch (err) {
 	case EACCES:
@@ -42,14 +43,16 @@ static const char *file_advice(int err)
 		return ": create the directory first";
 	case ENOTDIR:
 		return ": name a directory";
+	case EFBIG:
+		return ": name a directory of another file system, or see ulimit -f";
 	default:
-		return "";
+		return file_advice(err);
 	}
 }
 
 static bool fail_path(struct output *out, const char *path, int err)
 {
-	return fail(out, "%s: %s%s", path, strerror(err), file_advice(err));
+	return fail(out, "%s: %s%s", path, strerror(err), output_advice(err));
 }
 
 static bool fail_errno(struct output *out)

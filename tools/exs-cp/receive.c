@@ -52,7 +52,7 @@ static bool greet(struct receiver *r)
 	if (!net_recv_all(r->fd, &h, sizeof(h), r->o->timeout))
 		return lost(r);
 	if (memcmp(h.magic, WIRE_MAGIC, sizeof(h.magic)))
-		return refuse_sender(r, "the peer is not exs-cp, or has another version");
+		return refuse_sender(r, "the peer is not exs-cp, or has another version: install the same one there");
 	size = le32toh(h.size);
 	if (size < MIN_SIZE || size > MAX_SIZE ||
 	    size * r->o->buffers > MAX_MEMORY)
@@ -150,7 +150,8 @@ static bool claim_name(struct receiver *r, struct output *out)
 		return true;
 	free(name);
 	snprintf(out->text, sizeof(out->text), "%.150s: %s", out->name, node ?
-		 "another file of this sender went there" : strerror(ENOMEM));
+		 "another file of this sender went there: copy it alone, with --name" :
+		 "no memory: free some");
 	return false;
 }
 

@@ -215,7 +215,7 @@ static bool send_all(struct sender *s)
 	}
 	if (o == BROKEN || interrupted) {
 		for (; i < s->o->nfiles && !interrupted; i++)
-			say("%s: not copied", s->o->files[i]);
+			say("%s: not copied: copy it again", s->o->files[i]);
 		return false;
 	}
 	return (s->ended || put(s, &end, sizeof(end))) && ok;

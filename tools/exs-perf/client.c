@@ -18,6 +18,7 @@ static bool ask(struct perf *p)
 		.flags = htole32(p->flags),
 	};
 	struct perf_answer a;
+	int err;
 
 	if (!net_send_all(p->fd, &h, sizeof(h), PERF_TIMEOUT) ||
 	    !net_recv_all(p->fd, &a, sizeof(a), PERF_TIMEOUT)) {
@@ -27,8 +28,8 @@ static bool ask(struct perf *p)
 	}
 	if (!a.err && le32toh(a.magic) == PERF_MAGIC)
 		return true;
-	say("%s: the server refuses: %s: see what it says", p->o->ep.host,
-	    a.err ? strerror(le32toh(a.err)) : "another program or version");
+	err = a.err ? le32toh(a.err) : EPROTO;
+	say("%s: the server refuses: %s%s", p->o->ep.host, strerror(err), net_call_advice(err));
 	return false;
 }
 

@@ -41,8 +41,11 @@ static bool serve(struct perf *p)
 	struct perf_hello h;
 	int err;
 
-	if (!net_recv_all(p->fd, &h, sizeof(h), PERF_TIMEOUT))
+	if (!net_recv_all(p->fd, &h, sizeof(h), PERF_TIMEOUT)) {
+		say("a client without a request: %s%s", errno ? strerror(errno) : "it closed the connection",
+		    net_call_advice(errno));
 		return false;
+	}
 	err = examine(&h);
 	if (err)
 		return answer(p, err);

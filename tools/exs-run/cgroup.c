@@ -97,7 +97,8 @@ static bool find_hook(struct program *p)
 {
 	p->function = btf_function(HOOK);
 	if (p->function < 0)
-		say_errno("for cgroups the kernel needs CONFIG_DEBUG_INFO_BTF: /sys/kernel/btf/vmlinux");
+		say("/sys/kernel/btf/vmlinux: %s: for cgroups, start a kernel with CONFIG_DEBUG_INFO_BTF",
+		    strerror(errno));
 	else if (!p->function)
 		say("this kernel has no " HOOK ": whole cgroups need Linux 6.6 or later (with CONFIG_MPTCP)");
 	return p->function > 0;
@@ -144,13 +145,16 @@ static bool pin(int link, const char *name)
 
 static int explain(const char *what, const char *log)
 {
+	const char *todo = file_advice(errno);
+
 	if (errno == EPERM)
 		say("%s: this needs CAP_BPF, CAP_PERFMON and CAP_NET_ADMIN (run it as root)", what);
 	else if (errno == E2BIG && !*log)
 		say("%s: the kernel has no room for more at " HOOK " (it takes 38). "
 		    NEEDED, what);
 	else
-		say_errno("%s%s%s", what, *log ? ": " : "", log);
+		say("%s%s%s: %s%s", what, *log ? ": " : "", log, strerror(errno),
+		    *todo ? todo : ": report it, with the kernel's version");
 	return 1;
 }
 
@@ -257,7 +261,7 @@ static int each_pin(bool (*look)(const char *name))
 	int good = 0;
 
 	if (!dir) {
-		say_errno("where EXS is on is not known (run it as root): " PINS);
+		say_errno("where EXS is on is not known: " PINS);
 		return -1;
 	}
 	while ((d = readdir(dir)))

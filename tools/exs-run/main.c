@@ -160,7 +160,7 @@ static void preload(void)
 
 	if (asprintf(&all, "%s%s%s", library(), before ? ":" : "", before ?: "") < 0 ||
 	    setenv("LD_PRELOAD", all, 1)) {
-		say_errno("cannot set LD_PRELOAD; free some memory");
+		say_errno("cannot set LD_PRELOAD");
 		exit(125);
 	}
 	free(all);

@@ -65,7 +65,7 @@ static bool make(char *path, size_t room)
 		return false;
 	if (mkdtemp(path) && !chmod(path, 0755))
 		return true;
-	say_errno("%s", path);
+	say_errno("cannot make a cgroup: %s", path);
 	return false;
 }
 
@@ -240,7 +240,7 @@ static bool enter_own(int protocol)
 		watcher = open_watcher(path, link);
 		entered = watcher >= 0 && enter(path);
 		if (!entered)
-			say_errno("%s", path);
+			say_errno("cannot enter the cgroup %s", path);
 		close(link);
 	}
 	if (watcher >= 0)

@@ -162,7 +162,7 @@ static bool take_line(struct rules *rules, const char *line, const char *path)
 	strcpy(words, line);
 	wrong = take_rule(&r, words);
 	if (wrong) {
-		snprintf(why, sizeof(why), "'%s' is wrong, or the word after it", wrong);
+		snprintf(why, sizeof(why), "'%s' is wrong, or the word after it: see man exs-rules", wrong);
 		return complain(rules, why, line);
 	}
 	rules->count += !r.other;

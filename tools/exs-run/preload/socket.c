@@ -58,18 +58,18 @@ static const char *reason(int err)
 
 static const char *const fell_back[] = {
 	[EXS_FELL_BACK_NO_DEVICE]  = "no RDMA device for this address: rdma link shows them",
-	[EXS_FELL_BACK_NO_ROUTE]   = "no route",
+	[EXS_FELL_BACK_NO_ROUTE]   = "no route: ip route get shows it",
 	[EXS_FELL_BACK_NO_ANSWER]  = "the peer does not answer: see rdma link and the firewall there",
-	[EXS_FELL_BACK_REFUSED]	   = "the peer refused",
+	[EXS_FELL_BACK_REFUSED]	   = "the peer refused: has its server EXS, and room?",
 	[EXS_FELL_BACK_VERSION]	   = "the listener there is not EXS, has messages, or another version",
 	[EXS_FELL_BACK_LIMIT]	   = "a limit, see exs-sysctl(7)",
-	[EXS_FELL_BACK_NOMEM]	   = "no memory",
+	[EXS_FELL_BACK_NOMEM]	   = "no memory: free some",
 	[EXS_FELL_BACK_REMEMBERED] = "the peer did not answer a while ago (net.exs.fallback_memory)",
 	[EXS_FELL_BACK_DISABLED]   = "net.exs.enabled is 0: sysctl net.exs.enabled=1",
 	[EXS_FELL_BACK_OPTION]	   = "SO_MARK, SO_PRIORITY, SO_TIMESTAMPING or a filter, which EXS does not have",
 	[EXS_FELL_BACK_IWARP]	   = "iWARP, see exs(7)",
-	[EXS_FELL_BACK_PORT]	   = "the port is in use",
-	[EXS_FELL_BACK_OTHER]	   = "EXS failed, perhaps because its RDMA device was removed",
+	[EXS_FELL_BACK_PORT]	   = "another EXS socket has the port",
+	[EXS_FELL_BACK_OTHER]	   = "EXS failed, perhaps because its RDMA device was removed: see rdma link, dmesg",
 };
 
 /* Report a socket that fell back to TCP in the last call. Keeps errno. */
