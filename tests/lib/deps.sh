@@ -78,6 +78,44 @@ case_packages_unknown()
 	says "bookworm-security" env EXS_DEPS=install "$top/scripts/deps" vm
 }
 
+# offline: apt-get finds no mirror. An update without lists is no error for it, unless it is told so.
+offline()
+{
+	cat > "$dir/bin/apt-get" << 'EOF'
+#!/bin/bash
+echo "W: Failed to fetch http://deb.debian.org/debian/dists/x/InRelease  Could not resolve 'deb.debian.org'" >&2
+case $* in
+*Error-Mode=any*) exit 100 ;;
+*install*) echo "E: Unable to locate package x" >&2; exit 100 ;;
+*download*) exit 100 ;;
+esac
+EOF
+	printf '#!/bin/bash\nexec "$@"\n' > "$dir/bin/sudo"
+	chmod +x "$dir"/bin/{apt-get,sudo}
+}
+
+case_packages_offline()
+{
+	only "${debian[@]}" env mktemp grep cat rm sleep true && add_debian && offline || return
+	says "Is there a network" env EXS_DEPS=install "$top/scripts/deps" vm
+}
+
+# It asks again the next time.
+case_lists_offline()
+{
+	only "${debian[@]}" mkdir touch && add_debian && offline || return
+	says "is there a network" "$top/scripts/apt-of" "$dir/lists" trixie apt-get download x &&
+		says "is there a network" "$top/scripts/apt-of" "$dir/lists" trixie apt-get download x
+}
+
+# The lists are there, the package is not.
+case_source_offline()
+{
+	only "${debian[@]}" env mkdir touch flock rm && add_debian && offline || return
+	mkdir -p "$dir/cache/linux-source-6.99/lists" && touch "$dir/cache/linux-source-6.99/lists/.done" || return
+	says "is there a network" env EXS_CACHE="$dir/cache" EXS_DEBUG_KERNEL=6.99 "$top/tests/debug-kernel/source"
+}
+
 case_elsewhere()
 {
 	only rsync || return
@@ -162,8 +200,9 @@ case_may_install()
 	DESTDIR=$dir/stage PREFIX=/usr "$top/scripts/install" --may && [ ! -e "$dir/stage" ]
 }
 
-for name in packages packages_as_user packages_without_sudo packages_unknown elsewhere elsewhere_complete \
-	elsewhere_machines image_missing headers headers_elsewhere inside_needs_root demo_without_file may_not_install may_install; do
+for name in packages packages_as_user packages_without_sudo packages_unknown packages_offline lists_offline source_offline \
+	elsewhere elsewhere_complete elsewhere_machines image_missing headers headers_elsewhere inside_needs_root \
+	demo_without_file may_not_install may_install; do
 	output=$("case_$name" 2>&1)
 	case $? in
 	0) echo "ok   deps $name"; passed=$((passed + 1)) ;;
