@@ -108,6 +108,7 @@ one_case()
 	local name=$1 call=case_$1 status pid clock
 
 	declare -F "$call" > /dev/null || call=hand_$name
+	declare -F "$call" > /dev/null || { echo "not ok $name: no such case: --list names them"; return 1; }
 	CASE_DIR=$(mktemp -d /run/exs/case.XXXXXX)
 	# In the background with job control: a process group of its own, so that nothing of it stays.
 	set -m

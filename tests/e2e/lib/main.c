@@ -580,7 +580,7 @@ static int visit(const struct e2e_case *cases, char **names, visit_fn fn)
 	int failed = 0;
 
 	if (unknown) {
-		fprintf(stderr, "no such case: %s\n", unknown);
+		fprintf(stderr, "no such case: %s: --list names them\n", unknown);
 		return 1;
 	}
 	for (c = cases; c->name; c++) {

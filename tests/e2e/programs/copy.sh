@@ -265,6 +265,7 @@ case_no_file()
 	mkdir out
 	receive -b $HOST --keep out
 	must_end 1 exs-cp nothing-there $HOST
+	says "nothing-there: No such file or directory: check the name"
 	must_end 1 exs-cp / $HOST
 	[ -z "$(ls -A out)" ] || fail "the receiver has: $(ls -A out)"
 }
@@ -276,7 +277,7 @@ case_others_named()
 	make_file file 100000
 	receive -b $HOST --keep out
 	must_end 1 env FAIL=read LD_PRELOAD="$TOP"/build/tests/e2e/failing.so exs-cp file file2 file3 $HOST
-	says "file2: not copied"
+	says "file2: not copied: copy it again"
 	says "file3: not copied"
 }
 

@@ -93,6 +93,15 @@ case_other_type()
 	kill $SERVER
 }
 
+# A client that says nothing is no reason to say nothing.
+case_no_request()
+{
+	serve
+	must exs-run bash -c ": < /dev/tcp/$HOST/7026"
+	wait_for "the server" grep -q "a client without a request: .*: see what the other end says" server.err
+	ended $SERVER 1
+}
+
 posted()
 {
 	[ "$(counter ops_posted)" -ge "$1" ]

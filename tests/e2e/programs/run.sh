@@ -394,6 +394,7 @@ case_usage()
 	must_end 2 exs-run --cgroup=/sys/fs/cgroup true
 	must_end 1 exs-run -f nothing-there true
 	must_end 127 exs-run ./nothing-there
+	[[ $OUT = *"nothing-there: No such file or directory: check the name" ]] || fail "it says: $OUT"
 	must_end 3 exs-run -v sh -c 'exit 3'
 }
 
