@@ -5,8 +5,8 @@
  * So the real system call creates the descriptor, in the process that gets it, and
  * security modules see it.
  *
- * On an ordinary listener, accept4(2) returns the connection that has waited longest. If
- * others have accepted it, the operation continues and there is no event.
+ * On an ordinary listener, accept4(2) returns the connection that has waited longest. If another
+ * accept took it, the operation continues and there is no event.
  */
 #include <errno.h>
 #include <poll.h>

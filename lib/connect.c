@@ -36,7 +36,8 @@ static void withdraw(int fd, exs_qhandle_t q, exs_ahandle_t handle)
  * The flag belongs to the open file, which other threads and processes share. There is no
  * other way to connect without waiting that security modules see, so it is set during
  * connect(2), which then does not sleep. Other calls on the same file do not wait during
- * this time. Flags that others change meanwhile stay; if they set this one, it is lost.
+ * this time. Flags that other threads or processes change meanwhile stay; if they set this one,
+ * that is lost.
  */
 static int connect_nonblock(int fd, const struct sockaddr *addr, socklen_t len)
 {

@@ -74,7 +74,7 @@ static void exs_aio_put(struct exs_aio *a)
 	kfree(a);
 }
 
-/* The memory goes back before the event is there. */
+/* The memory is released before the event is posted. */
 static void exs_aio_done(struct exs_call *call, long res)
 {
 	struct exs_aio *a = container_of(call, struct exs_aio, call);

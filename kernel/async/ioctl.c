@@ -33,7 +33,7 @@ int exs_ioc_get(void *dst, size_t size, size_t first, const void __user *arg)
 	if (usize > PAGE_SIZE)
 		return -E2BIG;
 	err = copy_struct_from_user(dst, size, arg, usize);
-	/* Another thread may have written on it. */
+	/* Another thread may have changed it meanwhile. */
 	*(u32 *)dst = usize;
 	return err;
 }
@@ -211,9 +211,8 @@ const struct exs_async exs_async = {
 };
 
 /*
- * EXS_DEVICE: queues and regions for processes that have no queue yet. Everybody
- * may open it, as everybody may call socket(2); its queues and regions are counted
- * per user.
+ * EXS_DEVICE: queues and regions for processes that have no queue yet. Any user may open it, as any
+ * user may call socket(2); its queues and regions are counted per user.
  */
 
 static long exs_device_ioctl(struct file *file, unsigned int cmd, unsigned long arg)

@@ -160,7 +160,7 @@ static inline int exs_receive_fd(struct file *file, int __user *ufd, unsigned in
 #ifdef EXS_HAVE_RECEIVE_FD_UFD
 	return receive_fd(file, ufd, flags);
 #else
-	/* Here it is there first, and closed again if the number cannot be told. */
+	/* Here the descriptor is there first, and closed again if the number cannot be written. */
 	int fd = receive_fd(file, flags);
 
 	if (fd < 0 || !ufd || !put_user(fd, ufd))

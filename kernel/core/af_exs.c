@@ -77,7 +77,7 @@ int exs_family = EXS_FAMILY_DEFAULT;
 module_param_named(family, exs_family, int, 0444);
 MODULE_PARM_DESC(family, "address family number, one that no other module uses");
 
-/* As with TCP: some programs do not say which family any address is of. */
+/* As with TCP: some programs give the any address without its family. */
 static void exs_any_family(const struct sock *sk, struct sockaddr_in *sin, int len)
 {
 	if (sk->sk_family == AF_INET && len >= (int)sizeof(*sin) &&
@@ -500,7 +500,7 @@ static int exs_release(struct socket *sock)
 	sk = &xs->sk;
 	exs_inet_released(sk);
 	mutex_lock(&xs->op_lock);
-	/* A worker may have handed it over a moment ago. */
+	/* A worker may have handed the socket over a moment ago. */
 	handed = exs_sock_state(xs) == EXS_HANDED;
 	exs_release_unconnected(xs);
 	conn = exs_sock_conn(xs);
@@ -805,8 +805,8 @@ static int exs_recvmsg_ours(struct sock *sk, struct msghdr *msg, size_t len, int
 	exs_sock_error_before(exs_sk(sk));
 	/*
 	 * After shutdown(SHUT_RD) a read gets the available data, then EOF, or the error if the
-	 * peer had not ended its direction. That of an operation comes behind those that are
-	 * still under way.
+	 * peer had not ended its direction. The end of an operation's read comes after those of
+	 * operations under way.
 	 */
 	if (READ_ONCE(sk->sk_shutdown) & RCV_SHUTDOWN && !exs_conn_has_data(conn) &&
 	    !(exs_msg_call(msg) && exs_conn_receiving(conn)))

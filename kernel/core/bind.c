@@ -127,7 +127,7 @@ static bool exs_addr_is_specific_v6(const struct sockaddr_storage *addr)
 
 static bool exs_port_is_forbidden(struct net *net, const struct sockaddr_storage *addr)
 {
-	/* In the same place in both families. */
+	/* The port has the same place in both families. */
 	u16 port = ntohs(((const struct sockaddr_in *)addr)->sin_port);
 
 	return port && inet_port_requires_bind_service(net, port) &&
@@ -145,7 +145,7 @@ static int exs_bind_verbs(struct exs_sock *xs, struct sockaddr_storage *addr,
 			  unsigned int flags)
 {
 	lockdep_assert_held(&xs->op_lock);
-	/* rdma_cm takes it for any address: other machines could connect. */
+	/* rdma_cm treats it as the any address: other machines could connect. */
 	if (exs_addr_is_loopback(addr))
 		return -ENODEV;
 	if (xs->sk.sk_reuse)
@@ -160,9 +160,9 @@ static int exs_bind_verbs(struct exs_sock *xs, struct sockaddr_storage *addr,
 #define EXS_BIND_TRIES	32
 
 /*
- * TCP's port, and the same of EXS. TCP's answer counts. If only EXS cannot bind, TCP takes
- * over, unless another socket has that port of EXS, which a connecting peer would reach. It may
- * be another of the same user, as TCP allows that, too.
+ * Bind to a port of TCP, and to the same port of EXS. TCP's answer counts. If only EXS cannot bind,
+ * TCP takes over, unless another socket has that port of EXS, which a connecting peer would reach.
+ * That may be another socket of the same user, as TCP allows that, too.
  */
 static int exs_bind_tcp_too(struct exs_sock *xs, struct sockaddr_storage *addr)
 {
@@ -184,13 +184,13 @@ static int exs_bind_tcp_too(struct exs_sock *xs, struct sockaddr_storage *addr)
 static int exs_bind_both(struct exs_sock *xs, struct sockaddr_storage *addr, bool v6)
 {
 	const struct sockaddr_storage asked = *addr;
-	/* In the same place in both families. */
+	/* The port has the same place in both families. */
 	int err = 0, tries = ((struct sockaddr_in *)addr)->sin_port ? 1 : EXS_BIND_TRIES;
 
 	assign_bit(EXS_SK_V6, &xs->flags, v6);
 	do {
 		exs_tcp_prepare(xs, v6 ? AF_INET6 : AF_INET);
-		/* TCP's bind() was to be asked about this address. */
+		/* No fallback: only EXS binds. In a later round TCP had to agree, too. */
 		if (!xs->tcp)
 			return err ?: exs_port_error(exs_bind_verbs(xs, addr, 0));
 		*addr = asked;

@@ -725,7 +725,7 @@ int exs_conn_send_error(struct exs_conn *conn)
 
 /* Whether @x may start. A send at a gate's place was admitted with the gate. A receive may
  * always start (it ends with the available bytes, EOF, or the error), but not overtake a
- * kept message. A fetch must find what it was made for.
+ * kept message. A fetch must find the message that it was made for.
  */
 static inline int exs_conn_admit(struct exs_conn *conn, const struct exs_xfer *x)
 {

@@ -260,7 +260,7 @@ static int exs_connect_report(struct socket *sock)
 
 /*
  * Wait for attempt number @attempt; its result may be there, unreported. If it was aborted,
- * another may have begun since, whose result is for others.
+ * another may have begun since, whose result is for other calls.
  */
 static int exs_connect_wait(struct exs_sock *xs, struct socket *sock, u32 attempt, long timeo)
 {

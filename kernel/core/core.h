@@ -165,7 +165,7 @@ struct sock *exs_sock_take_parked(struct exs_sock *xs, const struct pid *pid);
 /* Drop all parked connections. */
 void exs_sock_drop_parked(struct exs_sock *xs);
 
-/* connect.c. The transport said something about an attempt: it may be decided. Any context. */
+/* connect.c. The transport has news of an attempt: it may be decided. Any context. */
 void exs_attempt_kick(struct exs_sock *xs);
 /* The socket's turn and work. */
 void exs_attempt_init(struct exs_sock *xs);
@@ -182,7 +182,7 @@ int exs_connect_refuse(struct exs_sock *xs, int err);
 void exs_connect_abort(struct exs_sock *xs, int err);
 
 /* filter.c */
-/* @to, which nobody else knows yet, is in the cgroup of @sk, not in the caller's. Any context. */
+/* Put @to, which no other thread knows yet, into the cgroup of @sk. Any context. */
 void exs_cgroup_give(const struct sock *sk, struct sock *to);
 /*
  * Run the BPF programs of the socket's cgroup on @uaddr, which they may change. @flags:

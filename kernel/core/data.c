@@ -267,7 +267,7 @@ static bool exs_send_gathered(struct exs_conn *conn, struct exs_xfer *x, u32 len
 {
 	bool gathered;
 
-	/* Without the lock: mostly none waits, and one that comes now is another thread's. */
+	/* Without the lock: mostly no send waits, and a new one is another thread's. */
 	if (conn->socktype == EXS_WIRE_SEQPACKET || len >= EXS_GATHER_MAX ||
 	    list_empty(&conn->engine.sends))
 		return false;

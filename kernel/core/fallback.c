@@ -15,7 +15,7 @@
  * it is made again on TCP.
  *
  * The exchange is made with op_lock and lock_sock held. TCP's connect() has begun by
- * then, and its end was not reported to anybody: poll() goes from "connecting" to
+ * then, and its end was not reported yet: poll() goes from "connecting" to
  * "connecting".
  *
  * Once a socket has listened, xs->tcp stays until it is closed, as accept() looks there
@@ -59,7 +59,7 @@ static void exs_flags_give(const struct sock *sk, struct sock *to)
 	release_sock(to);
 }
 
-/* Packets have no times until somebody asks for them. */
+/* Packets have no timestamps until a socket asks for them. */
 static void exs_timestamps_give(const struct sock *sk, struct socket *to)
 {
 	bool new = sock_flag(sk, SOCK_TSTAMP_NEW), ns = sock_flag(sk, SOCK_RCVTSTAMPNS);
@@ -76,7 +76,7 @@ static void exs_timestamps_give(const struct sock *sk, struct socket *to)
 	sock_setsockopt(to, SOL_SOCKET, name, KERNEL_SOCKPTR(&value), sizeof(value));
 }
 
-/* It chooses among listeners that share a port. TCP itself sets that of a connection. */
+/* It selects among listeners that share a port. TCP itself sets it for a connection. */
 static void exs_incoming_cpu_give(const struct sock *sk, struct socket *to)
 {
 	int cpu = READ_ONCE(sk->sk_incoming_cpu);
@@ -133,7 +133,7 @@ static void exs_tcp_options(const struct exs_sock *xs, struct socket *to)
 
 	exs_timestamps_give(&xs->sk, to);
 	exs_inet_give(xs, to->sk);
-	/* IP_TOS sets it, too. At our socket it did so when the program called. */
+	/* IP_TOS has set it, too; at our socket it did so when the program set IP_TOS. */
 	WRITE_ONCE(to->sk->sk_priority, priority);
 	exs_sol_socket_give(xs, to->sk);
 	exs_tcp_give(xs, to->sk);
@@ -195,7 +195,7 @@ static void exs_tcp_create(struct exs_sock *xs, int family)
 		xs->tcp = NULL;
 		return;
 	}
-	/* Whoever binds or connects it. */
+	/* The owner, whichever user binds or connects it. */
 	WRITE_ONCE(xs->tcp->sk->sk_uid, READ_ONCE(sk->sk_uid));
 	exs_cgroup_give(sk, xs->tcp->sk);
 }
@@ -254,7 +254,7 @@ int exs_tcp_bind(struct exs_sock *xs, struct sockaddr_storage *addr)
 		((struct sockaddr_in6 *)addr)->sin6_addr = *in6;
 	else
 		((struct sockaddr_in *)addr)->sin_addr.s_addr = inet_sk(sk)->inet_rcv_saddr;
-	/* In the same place in both families. */
+	/* The port has the same place in both families. */
 	((struct sockaddr_in *)addr)->sin_port = inet_sk(sk)->inet_sport;
 	return 0;
 }

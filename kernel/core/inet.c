@@ -8,8 +8,8 @@
  *
  * There is no SOCK_SEQPACKET: for a program that names no protocol, inet_create() takes the
  * first of the type, and the last that was registered comes first. So
- * socket(AF_INET, SOCK_SEQPACKET, 0), which is SCTP's, would become ours. Of SOCK_STREAM
- * TCP is the first and stays it.
+ * socket(AF_INET, SOCK_SEQPACKET, 0), which is SCTP's, would become ours. For SOCK_STREAM, TCP is
+ * the first and stays so.
  */
 #include <linux/bpf-cgroup.h>
 #include <linux/moduleparam.h>
@@ -293,7 +293,7 @@ int exs_inet_sock_init(struct sock *sk)
 	if (sk->sk_family == AF_INET6)
 		set_bit(EXS_SK_V6, &xs->flags);
 	exs_sock_flags(sk->sk_socket);
-	/* Not before: the caller destroys it as any other. */
+	/* Not earlier: the caller destroys the socket as any other. */
 	return READ_ONCE(exs_ready) ? 0 : -EPROTONOSUPPORT;
 }
 

@@ -106,7 +106,7 @@ static u32 exs_user_hash(const struct exs_user_key *key)
 	return __kuid_val(key->uid) ^ hash_ptr(key->ns, 32);
 }
 
-/* With a reference, or NULL. One whose last reference is gone is not the user any more. */
+/* With a reference, or NULL. A struct whose last reference is gone is about to be freed. */
 static struct exs_user *exs_user_find(const struct exs_user_key *key)
 {
 	struct exs_user *user;

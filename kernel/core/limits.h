@@ -7,7 +7,7 @@
 
 #include "sock.h"
 
-/* Nobody may hold a user any more. */
+/* No reference to a user is left. */
 void exs_limits_exit(void);
 
 /* The calling task's user, a reference; NULL: no memory. Sleeps. */
@@ -18,7 +18,7 @@ bool exs_limit_reached(const struct exs_net *xn, enum exs_limit what,
 		       const struct exs_user *user);
 
 /**
- * struct exs_shares - what a user has of what all users share
+ * struct exs_shares - a user's part of what all users share
  * @orphans: orphans; the lock of the orphans
  * @peer_pages: see exs_peer_pages_charge(); its lock
  */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* Live objects: all zero when nobody uses the module. Rows of a table: X(name), see stats.h. */
+/* Live objects: all zero when the module is not in use. Rows of a table: X(name), see stats.h. */
 X(sockets)
 X(conns)
 X(endpoints)

@@ -3,10 +3,10 @@
  * Memory that a peer makes a connection need: its ring, more receives, a message that is
  * fetched.
  *
- * Allocating it may take long: where the cgroup of the connection is over memory.high, the
- * kernel stops whoever allocates, for seconds, and at memory.max reclaims. A program's own
- * thread allocates when it runs the connection. The workers that run it otherwise (completions,
- * timers) belong to all users, so they leave this to a work that takes turns.
+ * Allocating it may take long: where the cgroup of the connection is over memory.high, the kernel
+ * stops the thread that allocates, for seconds, and at memory.max reclaims. A program's own thread
+ * allocates when it runs the connection. The workers that run it otherwise (completions, timers)
+ * belong to all users, so they leave this to a work that takes turns.
  */
 #include <linux/sched.h>
 
@@ -19,7 +19,7 @@
 static DEFINE_SPINLOCK(exs_peer_pages_lock);
 static long exs_peer_pages;	/* exs_peer_pages_lock */
 
-/* Return: whether all users' peers may have @n more pages, and these of @shares. */
+/* Return: whether @n more pages are left, both of all users' and of the user of @shares. */
 static bool exs_peer_pages_take(struct exs_shares *shares, long n)
 {
 	bool fits;

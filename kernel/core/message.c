@@ -544,8 +544,8 @@ void exs_message_fetch(struct exs_conn *conn)
 
 /*
  * Whether the next message can be fetched now. A receive may cut a message to the length of
- * its buffer. A look must not, so it waits until the message's length is known: until the
- * receives before it have ended.
+ * its buffer. A recv() with MSG_PEEK must not, so it waits until the message's length is known:
+ * until the receives before it have ended.
  */
 static bool exs_message_fits(const struct exs_conn *conn, bool peek, long timeo)
 {

@@ -3,11 +3,10 @@
  * Peers that did not answer: a connect(2) that may fall back to TCP does not wait for them
  * again, for net.exs.fallback_memory milliseconds. Where programs give up sooner, their waits
  * add up.
- * Each user has a memory of his own, as a program can make a peer look silent.
+ * Each user has entries of its own, as a program can make a peer look silent.
  *
- * A hash table whose places hold one address and user each. Another with the same place
- * replaces the older one, which costs a wait. So there is nothing to allocate, bound or clean
- * up.
+ * Each place of a hash table holds one address and user. A new entry replaces an older one in the
+ * same place, which costs a wait. So there is nothing to allocate, bound or clean up.
  */
 #include <linux/ipv6.h>
 #include <linux/jhash.h>

@@ -2,9 +2,9 @@
 /*
  * Running a connection: pull the pending work from the engine, and do it.
  *
- * One thread at a time runs a connection. Another thread that has news sets run_again and
- * leaves. So transfers end in order, although no lock is held while many bytes are copied
- * or the caller's completion runs.
+ * One thread at a time runs a connection. Another thread that finds work sets run_again and leaves.
+ * So transfers end in order, although no lock is held while many bytes are copied or the caller's
+ * completion runs.
  */
 #include <linux/kernel.h>
 #include <linux/local_lock.h>
@@ -473,7 +473,7 @@ static void exs_run_end_rcv(struct exs_conn *conn, struct exs_rcv *rcv)
 	/* The end of the stream is not a message, but an empty message is one. */
 	if (rcv->flags & EXS_RCV_EOF || rcv->err)
 		x->msg_flags &= ~MSG_EOR;
-	/* A reader's turn, or a look's: see exs_message_wait(). */
+	/* A recv(), perhaps with MSG_PEEK, can go on: see exs_message_wait(). */
 	if (exs_conn_reader_first(conn) || list_empty(&conn->engine.receives))
 		conn->wake |= EPOLLIN;
 	/*
@@ -490,8 +490,8 @@ static void exs_run_end_rcv(struct exs_conn *conn, struct exs_rcv *rcv)
 }
 
 /*
- * Nothing of a send is left. Its end is seen behind those of all before it, also if it had no
- * bytes to wait for, unless @now says so; and then come those that wait behind it.
+ * A send has ended. Unless @now, it is reported after all sends before it, even if it had no bytes.
+ * The sends that wait behind it follow.
  */
 exs_hot
 static void exs_run_end_send(struct exs_conn *conn, struct exs_xfer *x, bool now)
@@ -650,7 +650,7 @@ static void exs_run_drained(struct exs_conn *conn)
 	WRITE_ONCE(conn->state, EXS_CONN_DEAD);
 	conn->wake |= EPOLLIN | EPOLLOUT | EPOLLHUP;
 	conn->run_again = true;		/* for what is in the ring */
-	/* They let it go. */
+	/* The threads that attend to the connection drop it. */
 	wake_up_all(&conn->attendants);
 }
 
@@ -906,7 +906,7 @@ static void exs_conn_eager(struct exs_conn *conn, const struct exs_msg *msg,
 	exs_conn_wrote(conn, exs_rcv_xfer(rcv), 0, len);
 }
 
-/* How many messages without a receive end with @msg, or are it. */
+/* How many messages without a receive @msg brings: it is one, or ends one or several. */
 static u32 exs_conn_keeps(const struct exs_conn *conn, const struct exs_msg *msg)
 {
 	if (msg->type == EXS_MSG_WRITTEN)

@@ -259,7 +259,7 @@ void exs_sock_cancel(struct sock *sk, const struct exs_call *call);
 				 BIT(SOCK_TXTIME) | BIT(SOCK_RCVMARK) | BIT(SOCK_DBG) |	\
 				 BIT(SOCK_WIFI_STATUS) | BIT(SOCK_NOFCS) | EXS_RCVPRIORITY_FLAG)
 
-/* Other options that are about packets. lock_sock(@to) held, or nobody else has it. */
+/* Other options that are about packets. lock_sock(@to) held, or no other thread has it. */
 void exs_sock_hints_give(const struct sock *sk, struct sock *to);
 
 /* The AF_EXS sock of @sock, also if the socket fell back to TCP; NULL: it never had one. */

@@ -157,7 +157,7 @@ int exs_setsockopt(struct socket *sock, int level, int name, sockptr_t val,
 	err = exs_setsockopt_now(sock, level, name, val, len);
 	if (err || !xs || level == SOL_EXS)
 		return err;
-	/* Nor has EXS the times of packets (SO_TIMESTAMPING). */
+	/* EXS has no timestamps of packets either (SO_TIMESTAMPING). */
 	if (level == SOL_SOCKET && READ_ONCE(xs->sk.sk_tsflags))
 		exs_packets_need_tcp(sock);
 	/* A worker copies the options and hands the socket over under its lock: wait for it. */

@@ -38,11 +38,11 @@ static inline int exs_port_error(int err)
  * struct exs_transport - endpoints and local addresses
  * @create: give a connecting connection its endpoint (conn->ep). Sleeps.
  * @create_bound: the same from a bound identifier, which it uses up even if it fails
- * @bind: resolve and reserve a local address. @uid: whose the port will be. @addr: in: wanted;
+ * @bind: resolve and reserve a local address. @uid: the port's owner. @addr: in: wanted;
  *	out: with the port that was given (port 0: any). @flags: EXS_BIND_REUSE,
  *	EXS_BIND_V6ONLY (SO_REUSEADDR, IPV6_V6ONLY). @out: a bound identifier; ends with
  *	@unbind, or is used up by @create_bound. Sleeps. Return: 0 or negative errno:
- *	EADDRINUSE: another has the port; EBUSY: another socket of @uid's; EADDRNOTAVAIL; ...
+ *	EADDRINUSE: another has the port; EBUSY: another socket of @uid has it; EADDRNOTAVAIL; ...
  * @unbind: waits for callbacks; afterwards there are none
  * @listen: take connection requests. @backlog: for transports that use it. @listen is
  *	passed to exs_listen_request() and so on, and must stay until @unbind has returned.

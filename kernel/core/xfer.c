@@ -11,8 +11,8 @@
 #include "conn.h"
 
 /*
- * To @off. From where it was last, if that is not behind: a peer chooses how many short copies
- * there are, and a long receive has half a million pages.
+ * Advance to @off, from the last place if that is not beyond it: a peer chooses how many short
+ * copies there are, and a long receive has half a million pages.
  */
 static void exs_xfer_advance(struct exs_xfer *x, struct iov_iter *iter, u64 off)
 {

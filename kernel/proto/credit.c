@@ -14,10 +14,10 @@
  * 5. CREDIT is sent when a quarter of our receives are owed, but at least half of them or 8,
  *    whichever is less. A CREDIT itself costs one. If one owed credit were enough, two idle
  *    peers would exchange CREDITs for ever. If two are, as with four receives, two peers that
- *    answer each other send a CREDIT with each answer, once one has sent one. So do, with five
- *    receives, two that answer each other by an advert and a write: so these get more
- *    (exs_engine_wants_credits()). But a peer that is far away cannot use credits that are owed
- *    and not sent.
+ *    answer each other send a CREDIT with each answer, once one has sent one. With five receives,
+ *    so do two peers that answer each other by an advert and a write: these get more
+ *    (exs_engine_wants_credits()). But a peer that is far away cannot use credits that are owed and
+ *    not sent.
  * 6. A peer that sends without a credit, or returns more than we spent, breaks
  *    the rules.
  * 7. Credits come back in the order of the messages. So when the credit of a transfer, or of

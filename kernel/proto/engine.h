@@ -57,7 +57,7 @@
  * struct exs_in_ring - a message in the ring
  * @off: offset in the ring; the message does not wrap
  * @len: bytes, at least 1
- * @space: bytes of the ring that come back when it was read: its own, those skipped before it,
+ * @space: bytes of the ring that are free again once it was read: its own, those skipped before it,
  *	and what it, or the last of several, takes beyond its length
  */
 struct exs_in_ring {
@@ -701,7 +701,8 @@ static inline u32 exs_engine_credits(const struct exs_engine *e)
 	return e->credits.total;
 }
 
-/* With so many, several messages of each turn return their credits by those of the next. */
+/* With so many receives, a turn of several messages needs no CREDIT. Wanted after so many CREDITs.
+ * */
 #define EXS_CREDITS_FEW	8
 
 /*

@@ -165,7 +165,7 @@ void exs_message_wants_ring(struct exs_engine *e, u32 len)
 		message_ask_ring(e);
 }
 
-/* Rule 10: messages that nobody reads fill our eager space. */
+/* Rule 10: unread messages fill our eager space. */
 void exs_message_eager_kept(struct exs_engine *e)
 {
 	if (e->used > e->config.ours.eager_space / 2)

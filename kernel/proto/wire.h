@@ -31,7 +31,7 @@
 #define EXS_MESSAGE_MAX		(8u << 20)
 
 /*
- * Numbers that go with an announcement that is taken back (seqpacket): more than a hello's
+ * Numbers that are skipped when an announcement is taken back (seqpacket): more than a hello's
  * max_adverts can say.
  */
 #define EXS_WIRE_TAKEN_BACK	0x10000u
@@ -59,13 +59,13 @@ enum exs_wire_socktype {
 /**
  * struct exs_hello - what each side says of itself when connecting
  * @socktype: EXS_WIRE_STREAM or EXS_WIRE_SEQPACKET, must be the same on both
- * @credits: messages that the speaker can take before it must return a credit
- * @max_adverts: adverts the speaker can hold
- * @max_segs: segments the speaker can hold, over all its adverts; at least
+ * @credits: messages that the sender of the hello can take before it must return a credit
+ * @max_adverts: adverts that it can hold
+ * @max_segs: segments that it can hold, over all these adverts; at least
  *	EXS_WIRE_SEGS_MAX, so that one advert of any shape always fits
- * @recv_len: length of the speaker's receives, and so of the longest message that it can
- *	take: at least EXS_WIRE_BUF_LEN
- * @eager_space: bytes of unread eager messages that the speaker stores (seqpacket), or of a
+ * @recv_len: length of its receives, and so of the longest message that it can take: at least
+ *	EXS_WIRE_BUF_LEN
+ * @eager_space: bytes of unread eager messages that it stores (seqpacket), or of a
  *	stream before it has a ring; 0: none
  * @features: EXS_WIRE_F_*; those that both sides offer apply. A side does not offer bits
  *	that it does not know.

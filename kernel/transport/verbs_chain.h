@@ -10,7 +10,7 @@
  * devices have weaker fences, and one place is good for them, too.
  *
  * A processor has one list, so that an endpoint need not have any. It is used under
- * conn->lock, and posting does not come back here: a provider reports completions from a
+ * conn->lock, and posting does not lead back here: a provider reports completions from a
  * context of its own, or to exs_verbs_cq_event(), which only queues work.
  */
 #ifndef EXS_TRANSPORT_VERBS_CHAIN_H
@@ -55,7 +55,7 @@ struct exs_verbs_wrs {
 /**
  * struct exs_verbs_chain - requests that are not posted yet
  * @lock: held from exs_chain_begin() to exs_chain_end()
- * @v: whose
+ * @v: the endpoint
  * @slot: the slot of the chain that is being added, or NULL
  * @over: the first slot whose send ends when it is posted, or NULL
  * @err: of an earlier doorbell: nothing more is posted

@@ -15,8 +15,8 @@
  * task was interrupted, works take them: cm_work; but those in which a worker may sleep for
  * long have works and queues of their own, and a user has at most net.exs.max_user_workers
  * of each kind at a time (struct exs_verbs_slow). siw sleeps until TCP's connection is made,
- * for minutes if the peer does not answer. And a queue pair's memory is the program's: the
- * kernel stops whoever allocates for a cgroup that is over memory.high.
+ * for minutes if the peer does not answer. And a queue pair's memory is charged to the program's
+ * cgroup: the kernel stops a thread that allocates for a cgroup over memory.high.
  */
 #include <linux/nsproxy.h>
 #include <linux/sched/signal.h>
@@ -329,7 +329,7 @@ static void exs_verbs_greet_later(struct exs_verbs_ep *v)
 				   msecs_to_jiffies(v->greet_ms));
 }
 
-/* Whatever arrives makes the peer's provider look. A probe needs no credit. */
+/* Any packet makes the peer's provider look. A probe needs no credit. */
 static void exs_verbs_greet_or_probe(struct exs_verbs_ep *v)
 {
 	struct exs_conn *conn = v->ep.conn;
@@ -570,7 +570,8 @@ void exs_verbs_slow_cancel(struct exs_verbs_ep *v)
 	cancel_work_sync(&v->connecting.work);
 }
 
-/* Why a hand-shake took too long. While its queue pair waits for its turn, that is not the peer. */
+/* The errno of a hand-shake that took too long: one that waits for its turn is not late because of
+ * the peer. */
 static int exs_verbs_late_errno(const struct exs_verbs_ep *v)
 {
 	return READ_ONCE(v->todo) & v->allocating.steps ? ENOBUFS : ETIMEDOUT;
@@ -623,8 +624,8 @@ static void exs_verbs_peer_gone(struct exs_verbs_ep *v)
 }
 
 /*
- * Our connect has an answer, or the CM gave up. Only a connection that waits for that is told: a
- * teardown that waits for the peer's end would come too early.
+ * Our connect has an answer, or the CM gave up. Only a connection that waits for that is notified:
+ * a teardown that waits for the peer's end would come too early.
  */
 static void exs_verbs_answered(struct exs_verbs_ep *v)
 {
@@ -709,7 +710,7 @@ int exs_verbs_conn_event(struct rdma_cm_id *id, struct rdma_cm_event *ev)
 		/* The teardown destroys the identifier; the CM waits for that. */
 		exs_count(v->ep.conn->xn, resets_device, 1);
 		exs_conn_lost(conn, ENETDOWN);
-		/* It tells nothing more. */
+		/* A removed device reports nothing more. */
 		if (ev->event == RDMA_CM_EVENT_DEVICE_REMOVAL)
 			exs_verbs_answered(v);
 		break;

@@ -89,7 +89,7 @@
 #define EXS_VERBS_ANSWER_TIME		(12 * HZ)
 
 /**
- * struct exs_verbs_port - who has a port
+ * struct exs_verbs_port - a port that a user has
  * @node: in the table of verbs_port.c
  * @net: constant
  * @uid: the socket's user; constant
@@ -144,7 +144,7 @@ enum exs_verbs_end {
  * @cqe: of its LOCAL_INV, if that is the last of a chain
  * @link: in keys_free, in a transfer's map.mrs, in a slot's inv_keys, in ring_keys
  * @out: in keys_out, while the peer may invalidate it
- * @x: whose memory it covers
+ * @x: the transfer whose memory it covers
  * @chain: the number of the chain that registered it
  * @dead: the peer had our device invalidate it, and that is final
  */
@@ -205,7 +205,7 @@ struct exs_verbs_slot {
  * @link: in more_slots
  * @dma: the address of @slot
  * @n: how many
- * @slot: they
+ * @slot: the slots
  */
 struct exs_verbs_slots {
 	struct list_head link;
@@ -232,7 +232,7 @@ struct exs_verbs_recv {
  * struct exs_verbs_recvs - receives that were added later, and their memory
  * @link: in more_recvs
  * @mem: the buffers
- * @recv: they
+ * @recv: the receives
  */
 struct exs_verbs_recvs {
 	struct list_head link;
@@ -246,7 +246,7 @@ struct exs_verbs_ep;
  * struct exs_verbs_slow - steps of a hand-shake in which a worker may sleep for long
  * @v: whose
  * @steps: which: bits of EXS_VERBS_DO_*
- * @turn: they take turns
+ * @turn: for one run of @work
  * @wq: where @work is queued
  * @work: takes them
  */
@@ -273,7 +273,7 @@ int exs_verbs_create(struct net *net, struct exs_conn *conn);
  * @peer: the peer's hello, valid if @has_hello
  * @has_hello: the peer sent a valid hello
  * @listener: passive: until the hand-shake is over (its lock)
- * @bound: active: whose port it has used, or NULL; a reference
+ * @bound: active: the bound identifier whose port it uses, or NULL; a reference
  * @pending: in its list
  * @driving: a task in connect() takes the steps, not works
  * @step_mutex: one step at a time

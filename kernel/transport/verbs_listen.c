@@ -24,8 +24,8 @@
 #define EXS_VERBS_RENEWAL	HZ	/* between two attempts */
 /*
  * Requests that the provider may hold until our handler has seen them; core's backlog
- * counts from there. siw forgets further requests: their peers wait in vain, and their
- * end is taken for the listener's.
+ * counts from there. siw forgets further requests: their peers wait in vain, and siw mistakes their
+ * end for the listener's.
  */
 #define EXS_VERBS_REQUESTS	128
 
@@ -33,7 +33,7 @@
  * struct exs_bound - a bound identifier
  * @ref: one of the socket, one of each pending endpoint, one of the endpoint that uses it up,
  *	one of queued work
- * @port: whose it is, in which namespace
+ * @port: with its user and namespace
  * @flags: EXS_BIND_*
  * @id_lock: guards the members up to @listening; never held while waiting for the CM's
  *	handlers
@@ -254,14 +254,14 @@ static int exs_verbs_listen_event(struct rdma_cm_id *id, struct rdma_cm_event *e
  */
 static bool exs_verbs_port_in_use(struct rdma_cm_id *id, struct sockaddr_storage addr)
 {
-	/* In the same place in both families. */
+	/* The port has the same place in both families. */
 	((struct sockaddr_in *)&addr)->sin_port = 0;
 	return !rdma_bind_addr(id, (struct sockaddr *)&addr);
 }
 
 static __be16 exs_verbs_port(const struct sockaddr_storage *addr)
 {
-	/* In the same place in both families. */
+	/* The port has the same place in both families. */
 	return ((const struct sockaddr_in *)addr)->sin_port;
 }
 
@@ -478,7 +478,7 @@ static int exs_verbs_listen_alone(struct exs_bound *l)
 	rdma_destroy_id(l->id);
 	l->id = NULL;
 	l->flags &= ~EXS_BIND_REUSE;
-	/* For whatever reason: privileges that bind(2) had may be gone. */
+	/* It may fail for other reasons: privileges that bind(2) had may be gone. */
 	if (exs_verbs_make_id(l))
 		return exs_verbs_in_use(l);
 	err = rdma_listen(l->id, l->backlog);

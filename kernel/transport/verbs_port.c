@@ -3,8 +3,8 @@
  * Which user has which port: the CM does not know users.
  *
  * TCP lets sockets share a port by SO_REUSEPORT only if they belong to one user. Likewise a
- * socket listens by TCP alone only if the EXS port belongs to its own user: somebody else
- * would get its clients.
+ * socket listens by TCP alone only if the EXS port belongs to its own user: another user would get
+ * its clients.
  */
 #include <linux/hashtable.h>
 #include <linux/in.h>
@@ -19,7 +19,7 @@ static DEFINE_SPINLOCK(exs_verbs_ports_lock);
 
 static u16 exs_verbs_port_key(const struct sockaddr_storage *addr)
 {
-	/* In the same place in both families. */
+	/* The port has the same place in both families. */
 	return (__force u16)((const struct sockaddr_in *)addr)->sin_port;
 }
 

@@ -16,7 +16,7 @@ int exs_recvs_init(void)
 {
 	const u32 len = EXS_VERBS_RECVS * EXS_WIRE_BUF_LEN;
 
-	/* Programs get all of it. */
+	/* All of it may be copied to programs. */
 	exs_recvs_cache = kmem_cache_create_usercopy("exs_recvs", len, dma_get_cache_alignment(),
 						     SLAB_ACCOUNT, 0, len, NULL);
 	return exs_recvs_cache ? 0 : -ENOMEM;

@@ -103,7 +103,7 @@ static bool name_from_path(struct output *out, const char *path)
 	return open_dir(out, dir) && set_name(out, slash ? slash + 1 : path);
 }
 
-/* Where a link leads, if the kernel follows it: in /tmp it does not follow those of others. */
+/* Where a link leads, if the kernel follows it: in /tmp it does not follow those of other users. */
 static bool follow_link(struct output *out, const char *link, char *file, size_t room)
 {
 	int fd = open(link, O_PATH | O_CLOEXEC);
@@ -325,7 +325,7 @@ static bool flush(int fd)
 }
 
 /*
- * After a failure the part reads well, from the cache, but nobody knows what is on the disk,
+ * After a failure the part can be read, from the cache, but what is on the disk is unknown,
  * and another fsync() may not fail: so nothing of it is kept.
  */
 static bool flush_part(struct output *out)

@@ -4,7 +4,7 @@
  * outside: it holds the BPF link, so that the program may close all its descriptors, and removes
  * the cgroup when the last process in it has gone. The watcher is started first, and does
  * nothing until the program has entered, or cannot: then the other end of a pipe is closed.
- * Nobody else removes cgroups, so there is no race.
+ * No other process removes the cgroup, so there is no race.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -102,7 +102,7 @@ static void remove_group(int parent, const char *name, int depth)
 
 /* -- the watcher */
 
-/* Whether there are processes in the cgroup or below; not if somebody has removed it. */
+/* Whether there are processes in the cgroup or below; not if the cgroup was removed. */
 static bool is_populated(int events)
 {
 	char text[256];

@@ -5,8 +5,8 @@
  * A file is read as splice(2) reads it: the result is references to pages, those
  * of the page cache if the file system has one. They are sent in place, without a
  * copy. So changes that are made to the file during the send may or may not be in
- * the sent bytes, as with sendfile(2). If the file is truncated, its old pages
- * stay while somebody holds them.
+ * the sent bytes, as with sendfile(2). If the file is truncated, its old pages stay while they are
+ * referenced.
  */
 #include <linux/bitmap.h>
 #include <linux/cgroup.h>
@@ -61,7 +61,7 @@ static void exs_feed_work(struct work_struct *work)
 	int turn = 0;
 
 	if (over && exs_turn_leave(f->user, &f->turn))
-		exs_feed_put(f);	/* not the last: the work's is another */
+		exs_feed_put(f);	/* not the last reference: the work has one */
 	if (!over)
 		turn = exs_turn_take(f->user, &f->turn);
 	if (turn > 0) {
@@ -100,7 +100,7 @@ static void exs_feed_uncharge(struct exs_feed *f)
 	exs_limit_uncharge(EXS_LIMIT_PAGES, f->charged, user);
 }
 
-/* It holds files, even when the program has closed them. */
+/* A feed holds files, even when the program has closed them. */
 static int exs_feed_charge(struct exs_feed *f, const struct exs_net *xn)
 {
 	int err = exs_limit_charge(EXS_LIMIT_PAGES, f->charged, &f->user);
@@ -174,7 +174,7 @@ void exs_feed_add_memory(struct exs_feed *f, u64 len, unsigned int nbvecs)
 }
 
 /*
- * Whether its bytes are the same for every reader. They are if a page cache, or memory,
+ * Whether the file's bytes are the same for every reader. They are if a page cache, or memory,
  * has them. procfs has no page cache, and kernfs only appears to have one: its files'
  * mappings have the operations of ramfs. For an overlay, the file below decides.
  */

@@ -57,7 +57,7 @@ struct exs_feed_part {
  * struct exs_feed - a send that is fed
  * @ref: the operation, and the work while it is queued, runs or waits for its turn
  * @work: runs @run
- * @turn: @user's, for one run
+ * @turn: one of @user's turns, for one run
  * @run: reads, and has the bytes sent
  * @cred: the submitter's
  * @memcg: charged with the run's allocations
@@ -134,9 +134,9 @@ struct exs_feed {
 };
 
 /**
- * struct exs_feed_piece - some of it, in memory
+ * struct exs_feed_piece - a part of what a feed sends, in memory
  * @x: its transfer
- * @feed: whose
+ * @feed: the feed
  * @len: bytes
  * @file_len: of files
  * @nbvecs: entries
@@ -158,12 +158,12 @@ struct exs_feed_piece {
  */
 
 /**
- * exs_feed_new() - for a send of an operation
+ * exs_feed_new() - make the feed of an operation
  * @op: the operation; its socket tells whether it is one message
  * @count: most parts that will be added
  * @len: bytes of all of them, as far as is known
  *
- * Context: the submitter's; sleeps. Return: it, or ERR_PTR(-ENOMEM, -ENOBUFS).
+ * Context: the submitter's; sleeps. Return: the feed, or ERR_PTR(-ENOMEM, -ENOBUFS).
  */
 struct exs_feed *exs_feed_new(const struct exs_op *op, u32 count, u64 len);
 
@@ -203,7 +203,7 @@ int exs_feeds_init(void);
 /* No operation is left; waits for files that are still being read. */
 void exs_feeds_exit(void);
 
-/* All parts were read. The reader's. */
+/* All parts were read. For the thread that reads. */
 static inline bool exs_feed_at_end(const struct exs_feed *f)
 {
 	return f->at == f->nparts;

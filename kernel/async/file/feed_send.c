@@ -48,7 +48,7 @@ static void exs_feed_ended(struct exs_feed *f, long res)
 	spin_unlock(&f->lock);
 	if (!over)
 		return;
-	/* Perhaps for its turn. */
+	/* The work may wait for its turn. */
 	if (waits)
 		exs_feed_kick(f);
 	f->call->msg_flags = f->message ? MSG_EOR : 0;
@@ -161,7 +161,7 @@ static void exs_feed_step(struct exs_feed *f)
 		exs_feed_finish(f, err);
 }
 
-/* One piece: others of the user's have their turn before the next. */
+/* One piece: other feeds of the user have their turn before the next. */
 static void exs_feed_run(struct exs_feed *f)
 {
 	if (exs_feed_wanted(f))

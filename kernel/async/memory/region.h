@@ -28,10 +28,9 @@
  * addresses there may refer to other memory later, while the region still refers
  * to the old pages. So later operations get EFAULT. Nothing else makes a region
  * stale: migration and reclaim leave pinned pages alone, copy-on-write after
- * fork() gives the copy to the child, and after the end of the address space
- * nobody uses its addresses, while a child may still use shared memory.
- * madvise(MADV_DONTNEED) on a region looks like copy-on-write and is not noticed:
- * the region keeps the old pages.
+ * fork() gives the copy to the child, and after the end of the address space no thread uses its
+ * addresses, while a child may still use shared memory. madvise(MADV_DONTNEED) on a region looks
+ * like copy-on-write and is not noticed: the region keeps the old pages.
  */
 #ifndef EXS_ASYNC_REGION_H
 #define EXS_ASYNC_REGION_H

@@ -4,8 +4,8 @@
  *
  * One mmu notifier per address space has a tree of ranges. Interval notifiers would do the
  * same, but removing one waits until no range at all is being invalidated in its address
- * space. The threads there can put that off for ever, and whoever puts the last reference on
- * a region, which may be a worker that all users share, would wait.
+ * space. The threads there can put that off for ever, and the thread that puts the last reference
+ * on a region, perhaps a worker that all users share, would wait.
  */
 #ifndef EXS_ASYNC_WATCH_H
 #define EXS_ASYNC_WATCH_H
@@ -32,7 +32,7 @@ struct exs_watch {
  */
 int exs_watch_begin(struct exs_watch *w, unsigned long start, unsigned long len);
 
-/* Nothing more is noticed; does nothing if it is not watched. Does not sleep. */
+/* Stop watching; does nothing if the range is not watched. Does not sleep. */
 void exs_watch_end(struct exs_watch *w);
 
 static inline bool exs_watch_unmapped(const struct exs_watch *w)

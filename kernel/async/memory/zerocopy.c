@@ -16,9 +16,9 @@
  * believes that nothing was copied only if an skb reports it. Therefore an empty
  * skb holds the reference.
  *
- * splice(2) and sendfile(2) bring pages, mostly of the page cache. A reference on each
- * is held for as long, and nobody is told. What is written to the file meanwhile may or
- * may not be among the bytes that are sent, as with TCP.
+ * splice(2) and sendfile(2) bring pages, mostly of the page cache. A reference on each is held for
+ * as long, without a notification. What is written to the file meanwhile may or may not be among
+ * the bytes that are sent, as with TCP.
  */
 #include <linux/skbuff.h>
 #include <linux/slab.h>
@@ -104,7 +104,7 @@ struct exs_xfer *exs_zerocopy_alloc(struct exs_conn *conn, const struct msghdr *
 	return &z->x;
 }
 
-/* The memory goes back before that is said. */
+/* The memory is released before the notification. */
 void exs_zerocopy_free(struct exs_xfer *x)
 {
 	struct exs_zerocopy *z = container_of(x, struct exs_zerocopy, x);

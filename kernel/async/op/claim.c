@@ -158,7 +158,7 @@ static void exs_tokens_reject(struct list_head *list)
 	}
 }
 
-/* Nobody holds q->lock, and the token is on no list any more. */
+/* q->lock is not held, and the tokens are on @list only. */
 static void exs_tokens_free(struct list_head *list)
 {
 	struct exs_op *op, *next;
@@ -226,8 +226,8 @@ void exs_tokens_drop_offers(struct exs_queue *q, exs_op_match match, const void 
 	exs_tokens_reject(&over);
 }
 
-/* The number is erased before the last reference goes: whatever is found under
- * the array's lock is alive. It may still be an operation in flight.
+/* The number is erased before the last reference goes: an operation that is found under the array's
+ * lock is alive. It may still be in flight.
  */
 static struct exs_op *exs_token_find(struct exs_queue *q, u32 token)
 {
@@ -438,8 +438,8 @@ static int exs_offer_again(struct exs_queue *q, struct exs_op *op)
 }
 
 /*
- * Its event is in the ring once more, in the slot that the token had. If it was claimed, it
- * had none meanwhile, and others may have taken all.
+ * Its event is in the ring once more, in the slot that the token had. If it was claimed, it had
+ * none meanwhile, and operations may have taken all slots.
  */
 static int exs_token_put_back(struct exs_queue *q, struct exs_op *op)
 {

@@ -26,7 +26,7 @@ static inline void exs_tokens_sweep(struct exs_queue *q)
 		exs_tokens_sweep_claimed(q);
 }
 
-/* The queue is dead: drop the tokens that nobody will claim. */
+/* The queue is dead: drop the tokens that will never be claimed. */
 void exs_tokens_drop(struct exs_queue *q);
 
 /*
@@ -38,7 +38,7 @@ void exs_tokens_drop_offers(struct exs_queue *q, exs_op_match match, const void 
 /* @op is about to become an offer, but the process that submitted it has ended. q->lock held. */
 bool exs_token_is_late(const struct exs_op *op);
 
-/* An offer that nobody will see, and the caller's reference to it. */
+/* Drop an offer that no program will see, and the caller's reference to it. */
 void exs_token_free_offer(struct exs_op *op);
 
 #endif

@@ -20,7 +20,7 @@
 #include "../memory/region.h"
 #include "../memory/vector.h"
 
-/* A queue can only have so much of these in flight. */
+/* A queue may have EXS_COPY_TOTAL bytes of copies in flight. */
 static bool exs_copy_charge(struct exs_queue *q, u32 len)
 {
 	if (atomic_long_add_return(len, &q->copied) <= EXS_COPY_TOTAL)

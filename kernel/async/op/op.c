@@ -254,7 +254,7 @@ void exs_ops_cancel(struct list_head *list)
 struct exs_cancel_key {
 	u32 flags;
 	u32 withdraw;		/* opcode of those to be withdrawn, or 0 */
-	const struct sock *sk;	/* or NULL: whatever they are on */
+	const struct sock *sk;	/* or NULL: of any socket, or none */
 	u64 handle;
 };
 

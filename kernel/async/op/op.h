@@ -67,7 +67,7 @@ struct exs_op_timer;
 struct exs_region;
 struct exs_vector;
 
-/* Unregistered sends up to this size are copied; up to so much per queue. */
+/* Unregistered sends up to this size are copied; per queue, up to EXS_COPY_TOTAL bytes. */
 #define EXS_COPY_MAX	(16u << 10)
 #define EXS_COPY_TOTAL	(4l << 20)
 #define EXS_COPY_BVECS	(EXS_COPY_MAX / PAGE_SIZE + 1)
@@ -131,7 +131,7 @@ struct exs_op_data {
 enum exs_token_state {
 	EXS_TOKEN_NONE,		/* not accepted yet, or over               */
 	EXS_TOKEN_UNREAD,	/* its entry was not consumed              */
-	EXS_TOKEN_READ,		/* it was, but nobody claimed it           */
+	EXS_TOKEN_READ,		/* it was, but the token is unclaimed */
 	EXS_TOKEN_CLAIMED,	/* waits at the listener for accept(2)     */
 };
 
@@ -219,7 +219,7 @@ struct exs_op_foreign {
  * @def: its row of the table
  * @queue: reference
  * @link: the address space that submitted it; stays as long as @queue
- * @submitted: when, if that has several queues
+ * @submitted: when, if @link's address space has several queues
  * @sk: reference; NULL: it has no socket
  * @node: queue->ops, later one of the lists of tokens; queue->lock
  * @sock_node: queue->sock_ops, while @inflight; queue->lock
@@ -298,10 +298,10 @@ struct exs_cqe exs_op_cqe(const struct exs_op *op, long res, u32 flags, u32 toke
  * @op: the reference of in-flight goes along
  * @res: bytes, or a negative errno
  * @flags: MSG_TRUNC, MSG_EOR
- * @token: 0, or the number of a token, which has a reference of its own: the
- *	queue's, or, if nobody will see it, the caller's
+ * @token: 0, or the number of a token, which has a reference of its own: the queue's, or, if no
+ *	program will see it, the caller's
  *
- * Context: process; lock_sock may be held. Return: false: nobody will see it.
+ * Context: process; lock_sock may be held. Return: false: no program will see it.
  */
 bool exs_op_complete(struct exs_op *op, long res, u32 flags, u32 token);
 

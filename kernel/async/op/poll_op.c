@@ -6,7 +6,7 @@
  *               \                            /
  *                exs_poll_kick(): queue the work
  *                             |
- *               work: anyone ready? then remove the entries, complete
+ *               work: any ready? then remove the entries, complete
  *
  * Only the work ends the operation, so there is no race; the thread that queues
  * the work gives it a reference. A wake-up for something else changes nothing: the
@@ -35,7 +35,7 @@ struct exs_poll_fd {
 };
 
 /**
- * struct exs_poll_wait - an entry in somebody's wait queue
+ * struct exs_poll_wait - an entry in a wait queue of a file
  * @node: op->poll.waits
  * @entry: the entry
  * @head: the queue; NULL once that has gone away (POLLFREE)
@@ -61,7 +61,7 @@ static void exs_poll_kick(struct exs_op *op)
 {
 	refcount_inc(&op->ref);
 	if (!queue_work(exs_poll_wq, &op->poll.work))
-		exs_op_put(op);		/* not the last: our caller's */
+		exs_op_put(op);		/* not the last reference: our caller has one */
 }
 
 /* With the queue's lock held, in any context. */

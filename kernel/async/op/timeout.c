@@ -57,12 +57,12 @@ struct exs_op_timer {
 #define EXS_TIMEOUT_MIN		max(HZ / 100, 1)
 /* The longest time between two looks. */
 #define EXS_TIMEOUT_LOOK	HZ
-/* Consumed events at a time: under queue->lock. */
+/* Consumed events that are handled at a time, under queue->lock. */
 #define EXS_TIMEOUT_STEP	64
 
 static struct workqueue_struct *exs_timeout_wq;
 
-/* In @delay at the latest. */
+/* Have the queue's work look within @delay. */
 static void exs_timeout_look(struct exs_queue *q, unsigned long delay)
 {
 	lockdep_assert_held(&q->lock);

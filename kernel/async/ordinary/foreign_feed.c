@@ -65,7 +65,7 @@ void exs_foreign_feed_over(struct exs_op *op)
 	WRITE_ONCE(f->over, true);
 	waits = f->reading;
 	spin_unlock(&f->lock);
-	/* Perhaps for its turn. */
+	/* The work may wait for its turn. */
 	if (waits)
 		exs_feed_kick(f);
 }

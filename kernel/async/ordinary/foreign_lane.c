@@ -4,7 +4,7 @@
  *
  * A lane has one owner at a time, which tries the first of its operations:
  *
- *   exs_lane_issue()    whoever makes the lane, for one try in the caller
+ *   exs_lane_issue()    the thread that makes the lane, for one try
  *        | not done, or another came meanwhile
  *        v
  *   exs_lane_work()     from then on; never two at a time

@@ -79,7 +79,7 @@ void exs_attend_begin(struct exs_attend *a, struct exs_queue *q)
 		init_waitqueue_func_entry(&it->entry, exs_attend_wake);
 		it->entry.private = current;
 		exs_conn_attend(it->conn, &it->entry);
-		/* Nobody tells it any more. */
+		/* A dead connection will not notify it any more. */
 		if (exs_conn_is_dead(it->conn))
 			WRITE_ONCE(it->event, true);
 	}

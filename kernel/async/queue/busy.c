@@ -59,7 +59,7 @@ static bool exs_busy_slice(struct exs_busy *b)
 	} while (any && !exs_busy_over(b) && !need_resched() &&
 		 ktime_before(ktime_get(), end));
 	exs_attend_end(&a);
-	/* It may never sleep, and whoever changes code that is traced waits until it has. */
+	/* This thread may never sleep, and a change of traced code waits until it has slept. */
 	cond_resched_tasks_rcu_qs();
 	return any;
 }

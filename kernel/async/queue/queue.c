@@ -21,7 +21,7 @@
 #include "../op/op.h"
 #include "queue.h"
 
-/* Operations are charged so many at a time, as most queues soon have as many again. */
+/* Operations are charged in batches of this size, as most queues soon have as many again. */
 #define EXS_OPS_CHARGE	64
 
 static atomic64_t exs_queue_last_id = ATOMIC64_INIT(0);

@@ -67,12 +67,12 @@ struct sock;
  * @look_delay: jiffies until it runs
  * @inflight: how many are in @ops
  * @offers: tokens that are offers: each holds a file, so it counts like an operation
- * @charged: for so many of both
+ * @charged: how many of both were charged
  * @links: struct exs_mm_link, of address spaces that submitted operations
  * @wait_mode: EXS_QWAIT_*; without @lock
  * @busy_ns: adaptive: how long to poll before going to sleep; without @lock
  * @sleepers: threads in EXS_IOC_WAIT, oldest first
- * @least_need: with fewer unread events none of them wakes up
+ * @least_need: the fewest events that wake one of them
  * @poll: threads that poll
  * @fasync: processes that want a signal; fasync_helper()'s own lock
  * @eventfd: is signalled with each event, or NULL
@@ -334,8 +334,8 @@ int exs_queue_set_wait(struct exs_queue *q, s64 mode);
  * @w: until exs_queue_wait_over() says so
  * @until: or until this time; KTIME_MAX: for ever
  *
- * It also ends with a signal, without connections to poll, or, if adaptive, after a time that
- * experience says. The caller checks which of these it was.
+ * It also ends with a signal, without connections to poll, or, if adaptive, after a time learned
+ * from earlier waits. The caller checks which of these it was.
  *
  * Context: process, no lock held. Return: when it began, for exs_busy_learn().
  */

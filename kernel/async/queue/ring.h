@@ -74,7 +74,7 @@ static inline u32 exs_slots_unread(const struct exs_slots *s)
 	return s->tail - s->head;
 }
 
-/* The program says that it has read up to @head. Return: whether it can be. */
+/* The program says that it has read up to @head. Return: whether that is possible. */
 static inline bool exs_slots_consume(struct exs_slots *s, u64 head)
 {
 	if (head - s->head > s->tail - s->head)
@@ -83,7 +83,7 @@ static inline bool exs_slots_consume(struct exs_slots *s, u64 head)
 	return true;
 }
 
-/* It is not believed yet from @head on, which is not beyond what it said. */
+/* Go back to @head: the entries that the program has read after it are handled later. */
 static inline void exs_slots_unconsume(struct exs_slots *s, u64 head)
 {
 	s->head = head;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* A file that may be on its way out is got through where it is pointed to from. */
+/* A file that may be about to be freed is taken through the address of the pointer to it. */
 #include <linux/fs.h>
 
 struct file *probe(struct file **f);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* A workqueue is told to be of processors, not by what it is not told. */
+/* A workqueue is per processor by a flag, not by the lack of one. */
 #include <linux/workqueue.h>
 
 struct workqueue_struct *probe(void);

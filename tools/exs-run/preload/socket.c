@@ -114,7 +114,7 @@ WRAPPER int socket(int domain, int type, int protocol)
 	return fd;
 }
 
-/* Apply the rules with the address. A thread that is cancelled is so before or after it. */
+/* Apply the rules with the address. A thread can be cancelled before or after this, not within. */
 static bool decide(int fd, enum direction direction, const struct sockaddr *addr)
 {
 	const struct rule *rule = rules_find(settings_rules(), direction, addr);

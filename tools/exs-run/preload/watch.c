@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 /*
  * epoll sets hold files, not descriptors, so a socket that replaces another is in no set.
- * Therefore remember the set that a new socket was added to. One that is added to several does not
- * change any more.
+ * Therefore remember the set that a new socket was added to. A socket that is added to several sets
+ * is not replaced any more.
  */
 #include <errno.h>
 #include <sys/epoll.h>
