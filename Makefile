@@ -32,7 +32,7 @@ deps: ## install missing packages for all targets (apt-get)
 	@scripts/deps build vm debug lint library bench series
 	@tests/vm/programs
 
-# These install what they miss, and so do the targets that they need; the others only say what it is.
+# These targets install missing packages, and so do the targets that they need; the others only name them.
 deps check demo: export EXS_DEPS := install
 
 modules: deps-build ## exs.ko for KDIR=..., in build/RELEASE/
@@ -53,7 +53,7 @@ lib: deps-build ## libexs.so.1 and libexs.a, in build/lib/
 tools: lib ## exs-cp, exs-perf, exs-run, in build/tools/
 	@$(MAKE) $(jobs) -C tools BUILD=$(BUILD)
 
-# With what "make install" puts there, installed anew when the library has changed.
+# With the files of "make install", installed again when the library has changed.
 stage	:= $(BUILD)/stage
 staged	:= $(stage)/lib/pkgconfig/exs.pc
 examples: lib ## programs of the programmer's guide, in build/examples/

@@ -231,7 +231,7 @@ enum layout { ONE_RUN, HUGE_PAGES, SCATTERED, MIXED, LAYOUTS, VECTOR = LAYOUTS }
 /* Pieces of a VECTOR, which do not begin and end with a page; more, and there are no keys. */
 #define PIECES	(EXS_VERBS_SEGS / 2)
 
-/* Nobody looks into these pages; there is as much memory. */
+/* The content of these pages is not used; there is as much memory. */
 #define FIRST_PFN	(SZ_128M >> PAGE_SHIFT)
 
 /* Where page @i lies; two in a row are neighbours, or not. */

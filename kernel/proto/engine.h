@@ -701,8 +701,7 @@ static inline u32 exs_engine_credits(const struct exs_engine *e)
 	return e->credits.total;
 }
 
-/* With so many receives, a turn of several messages needs no CREDIT. Wanted after so many CREDITs.
- * */
+/* With so many receives, turns of messages need no CREDIT. Wanted after as many CREDITs. */
 #define EXS_CREDITS_FEW	8
 
 /*

@@ -570,8 +570,10 @@ void exs_verbs_slow_cancel(struct exs_verbs_ep *v)
 	cancel_work_sync(&v->connecting.work);
 }
 
-/* The errno of a hand-shake that took too long: one that waits for its turn is not late because of
- * the peer. */
+/*
+ * The errno of a hand-shake that took too long: one that waits for its turn is not late because of
+ * the peer.
+ */
 static int exs_verbs_late_errno(const struct exs_verbs_ep *v)
 {
 	return READ_ONCE(v->todo) & v->allocating.steps ? ENOBUFS : ETIMEDOUT;

@@ -126,7 +126,7 @@ static double set_up(void)
 
 /* ---- round trips ---- */
 
-/* They were accepted in any order: each tells its number. */
+/* They are accepted in any order, so each sends its number. */
 static void put_in_order(void)
 {
 	int *ordered = calloc(count, sizeof(int)), bytes[SIZE / sizeof(int)] = {};

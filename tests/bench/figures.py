@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""The figures that are wanted: ratios of two programs in one run, and which rows fall short of them."""
+"""The targets: ratios of two programs in one run, and which rows miss them."""
 import dataclasses
 import statistics
 
@@ -51,7 +51,7 @@ WANTED = list(wanted())
 
 
 class Point:
-    """What was measured of a test at one size and depth: rounds, each {program: row or None}."""
+    """The measurements of a test at one size and depth: rounds, each {program: row or None}."""
 
     def __init__(self, place, test, size, depth):
         self.place, self.test, self.size, self.depth, self.rounds = place, test, size, depth, []
@@ -69,13 +69,13 @@ class Point:
         return statistics.median(values) if values else None
 
     def ratios(self, program, against, what="value"):
-        """Of neighbours in time: what disturbs one disturbs the other. Sorted."""
+        """The sorted ratios of neighbours in time: a disturbance of one disturbs the other."""
         pairs = [(row.get(program), row.get(against)) for row in self.rounds]
         return sorted(ours[what] / theirs[what] for ours, theirs in pairs
                       if ours and theirs and theirs.get(what) and what in ours)
 
     def judged(self):
-        """(what is wanted, ratio) for all that is."""
+        """(target, ratio) for each target."""
         for figure in WANTED:
             if figure.of(self.place, self.test, self.size):
                 ratios = self.ratios(figure.program, figure.against, figure.what)
@@ -83,7 +83,7 @@ class Point:
                     yield figure, statistics.median(ratios)
 
     def noisy(self):
-        """A median that stands on rounds which say different things."""
+        """Whether the rounds of a median differ much."""
         return any(len(ratios) < 2 or ratios[-1] > 1.25 * ratios[0]
                    for ratios in (self.ratios(f.program, f.against, f.what) for f in WANTED
                                   if f.of(self.place, self.test, self.size)) if ratios)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Plots of what was measured, by gnuplot: NAME.svg in a directory, a curve for each program, against the size."""
+"""Plots of the measurements, by gnuplot: NAME.svg in a directory, a curve for each program, against the size."""
 import subprocess
 
 from programs import BLAST, PINGPONG, PROGRAMS
@@ -13,7 +13,7 @@ PLOTS = [                                       # name, test, what, title, progr
 
 
 def curve(points, program, what):
-    """Of several depths at a size the first."""
+    """If a size has several depths, the first."""
     sizes = {}
     for point in points:
         value = point.median(program, what)

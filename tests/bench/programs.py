@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Programs that measure, each started on two machines (or twice on one), and what they say."""
+"""Programs that measure, each started on two machines (or twice on one), and their output."""
 import itertools
 import re
 import sys
 
 import guest
 
-# What stands for each other: how fast bytes go, and half of a round trip.
+# Measurements that are compared: the rate of bytes, and half of a round trip.
 BLAST, PINGPONG, BUSY, PLAIN = "blast", "pingpong", "busy", "plain"
 MIB, GB = 1 << 20, 1e9
 TICKS = 100                                     # of /proc/stat, a second
@@ -14,11 +14,11 @@ LIMIT = 60
 
 
 class NoFigure(Exception):
-    """A program came to no end, or said nothing."""
+    """A program did not end, or printed nothing."""
 
 
 class Place:
-    """Where a program's two sides run: client and server, and the server's address."""
+    """The machines of a program's two sides: client and server, and the server's address."""
 
     ports = itertools.cycle(range(7400, 7900))
 
@@ -30,7 +30,7 @@ class Place:
         return sum(worked(machine) for machine in {self.client, self.server})
 
     def both(self, serve, call, ready=None):
-        """What the client says, after the server has said @ready; None: at once, and the client tries again."""
+        """The client's output. It starts when the server has printed @ready; None: at once, and tries again."""
         listening = self.server.start(f"stdbuf -oL {serve}")
         try:
             if ready:
@@ -72,8 +72,9 @@ def exs(kind):
 
 def perftest(place, test, size, depth, count):
     """
-    Both of ib_send_lat's completion queues share one channel: the event of a send that is complete may be taken for that of
-    a receive, whose own then comes when nobody waits any more. So only the last send is signalled (-Q).
+    Both of ib_send_lat's completion queues share one channel: the event of a send that is complete may be taken for
+    that of a receive, whose own event then comes when the program does not wait any more. So only the last send is
+    signalled (-Q).
     """
     command, column = {
         BLAST: (f"ib_write_bw -t {depth}", 3),
@@ -111,7 +112,7 @@ PROGRAMS = {
 
 
 def measure(place, program, test, size, depth, count):
-    """A row: value in MiB/s or microseconds, CPU seconds per GB; None if the program came to no end."""
+    """A row: value in MiB/s or microseconds, CPU seconds per GB; None if the program did not end."""
     before = place.cpu()
     try:
         row = PROGRAMS[program](place, test, size, depth, count)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-/* Pointers that cannot be any: EFAULT, of every one that the library itself follows. */
+/* Invalid pointers: EFAULT for each that the library itself follows. */
 #include <errno.h>
 #include <stdint.h>
 #include <sys/socket.h>
@@ -30,7 +30,7 @@ static void events(void)
 		if (nowhere[i])
 			FAULTS(exs_qdequeue(q, &ev, 1, nowhere[i]));
 	}
-	/* As much room as there can be is no mistake. */
+	/* The largest possible room is no error. */
 	CHECK(!exs_qdequeue(q, &ev, INT32_MAX, &none));
 }
 

@@ -46,7 +46,7 @@ static void family_absent(void)
 	CHECK(exs_family() == EXS_FAMILY_DEFAULT);
 }
 
-/* What kept it from being found, not that it is absent. */
+/* The error that prevented the search, not that the family is absent. */
 static void family_without_descriptors(void)
 {
 	const struct rlimit none = { 0, 0 };
@@ -302,7 +302,7 @@ static void claim_fails(int err)
 	__atomic_store_n(&fake.claim_errno, err, __ATOMIC_RELAXED);
 }
 
-/* What could not be taken is there for all who share the queue, also those that sleep. */
+/* An event that could not be taken is there for all threads that share the queue, also sleeping ones. */
 static void accept_back_for_others(void)
 {
 	const struct timeval short_time = { 1, 0 };
@@ -367,8 +367,8 @@ static void accept_listener_gone(void)
 }
 
 /*
- * All were asked for, and the connection of one is gone: that says so, as the others are taken. By
- * itself it goes on.
+ * All were asked for, and one connection is gone: its event has the error, as the others are taken. Alone, the accept
+ * goes on.
  */
 static void accept_all_lost_race(void)
 {
@@ -439,8 +439,7 @@ static void accept_tagged_address(void)
 }
 
 /*
- * The device is asked each time, or a socket where there is none: what the program has may
- * be another file by then.
+ * The device is asked each time, or a socket where there is none: a kept descriptor may be another file by then.
  */
 static void module_calls(void)
 {
@@ -464,7 +463,7 @@ static void module_calls(void)
 	CHECK(fake.ioctls > ioctls + 1 && fake.sockets);
 }
 
-/* Nothing is asked about the socket: the submission tells. */
+/* No call asks about the socket: the submission's result tells. */
 static void native_calls(void)
 {
 	struct sockaddr_in addr;
@@ -510,7 +509,7 @@ static void accept_in_another_process(void)
 	CHECK(!status);
 }
 
-/* Never dequeued from before: the children's addresses are theirs alone. */
+/* The queue was not used before the fork: the children's addresses are their own. */
 static void accept_among_children(void)
 {
 	enum { CHILDREN = 3 };
@@ -575,7 +574,7 @@ static in_port_t peer_port(int fd)
 	return peer.sin_port;
 }
 
-/* What was not started has not connected it either. */
+/* An operation that was not started has not connected the socket either. */
 static void connect_datagrams_fails(void)
 {
 	int q = fake_queue(0), u = socket(AF_INET, SOCK_DGRAM, 0);
@@ -657,7 +656,7 @@ static void options(void)
 	CHECK(exs_fcntl(-1, F_GETFD) == -1 && errno == EBADF);
 }
 
-/* What is wrong with a timeout is found out before the kernel is asked. */
+/* An invalid timeout is refused before the kernel is asked. */
 static void option_timeouts(void)
 {
 	int fd = exs_socket(AF_INET, SOCK_STREAM, 0);
@@ -679,7 +678,7 @@ static void option_timeouts(void)
 	CHECK(errno == EFAULT);
 }
 
-/* That of an ordinary socket is the library's, and as long as any other's. */
+/* The library keeps that of an ordinary socket, with the same bounds. */
 static void option_ordered(void)
 {
 	int fd = socket(AF_INET, SOCK_STREAM, 0), value = 0;
@@ -894,7 +893,7 @@ static void post_poll(int q, int nfds, int ready, int error)
 	fake_post(q, &cqe);
 }
 
-/* What is ready is found out when the event is dequeued. */
+/* The ready descriptors are determined when the event is dequeued. */
 static void poll_says_who(void)
 {
 	exs_pollfd_t fds[2] = { { .events = EXS_POLLIN, .revents = 99 },

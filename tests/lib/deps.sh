@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
-# What scripts and make say when something is missing. Last line: N passed, N failed, N skipped.
+# The messages of scripts and make when something is missing. Last line: N passed, N failed, N skipped.
 set -u
 top=$(cd "$(dirname "$0")/../.." && pwd)
 dir=$(mktemp -d)

@@ -445,7 +445,7 @@ int __wrap_open(const char *path, int flags, ...)
 	return -1;
 }
 
-/* A child draws what its parent has not. */
+/* A child chooses another number than its parent. */
 ssize_t __wrap_getrandom(void *buf, size_t len, unsigned int flags)
 {
 	pid_t pid = getpid();

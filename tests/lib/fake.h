@@ -17,13 +17,13 @@ struct fake_state {
 	unsigned long ioctls;		/* how many were made                */
 	unsigned long waits;		/* of these, EXS_IOC_WAIT            */
 	unsigned long looks;		/* of these, without waiting         */
-	int submit_errno;		/* what SUBMIT is to fail with       */
-	int claim_errno;		/* what CLAIM is to fail with        */
+	int submit_errno;		/* error of SUBMIT                   */
+	int claim_errno;		/* error of CLAIM                    */
 	int listener;			/* whose connection is claimed, an
 					   ordinary one; 0: another          */
-	int again_errno;		/* what it fails with, to wait again */
-	struct exs_cqe claimed;		/* what it posts, to have it back    */
-	int cancel_errno;		/* what CANCEL is to fail with       */
+	int again_errno;		/* error of EXS_CLAIM_AGAIN          */
+	struct exs_cqe claimed;		/* entry that EXS_CLAIM_BACK posts   */
+	int cancel_errno;		/* error of CANCEL                   */
 	unsigned int cancelled;		/* how many CANCEL is to find        */
 	struct exs_ioc_cancel cancel;	/* the last one                      */
 	struct exs_sqe sqe;		/* the last one submitted            */
@@ -57,7 +57,7 @@ uint64_t fake_head(int q);
 void fake_set_head(int q, uint64_t head);
 uint64_t fake_tail(int q);
 void fake_set_entry_size(int q, uint32_t size);
-/* What ->flush does; for dup2(2), which is not intercepted. */
+/* As ->flush; for dup2(2), which is not intercepted. */
 void fake_flush(int q);
 
 #endif

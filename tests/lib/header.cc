@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 /*
- * Compiled as C and as C++: the header needs nothing before it, and everything
- * that the calls there are consist of is there, with these types.
+ * Compiled as C and as C++: the header needs nothing before it, and declares all calls, with these types.
  */
 #include <exs.h>
 #include <assert.h>

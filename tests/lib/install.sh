@@ -8,7 +8,7 @@ release=0-exs-install-$$		# of no kernel
 trap 'rm -rf "$dir" "$top/build/$release"' EXIT
 passed=0 failed=0 skipped=0
 
-# What they would do to the system is only noted.
+# Their changes of the system are only recorded.
 mkdir "$dir/bin"
 for tool in ldconfig depmod; do
 	printf '#!/bin/sh\necho %s "$@" >> %s/told\n' $tool "$dir" > "$dir/bin/$tool"
@@ -65,7 +65,7 @@ case_every_call_has_its_page()
 	return $bad
 }
 
-# Those of the programmer's guide, with what pkg-config says. Without the module they must tell what to do.
+# Those of the programmer's guide, with what pkg-config says. Without the module they must say what to do.
 case_examples()
 {
 	local output
@@ -79,7 +79,7 @@ case_examples()
 	[[ $output = *"modprobe exs"* ]] || { echo "$output"; return 1; }
 }
 
-# What it starts is installed and knows the options; systemd, if there is one, understands the rest.
+# The commands that it starts are installed and have these options; systemd, if there is one, checks the rest.
 case_unit()
 {
 	local unit=$dir/prefix/share/doc/exs/examples/exs-system.service command

@@ -109,7 +109,7 @@ static void *dequeue_beside(void *unused)
 	return unused;
 }
 
-/* To close a queue may take long: others go on meanwhile. */
+/* Closing a queue may take long: other threads continue meanwhile. */
 static void while_closing(void)
 {
 	struct timespec until;
@@ -170,7 +170,7 @@ static void fork_shares(void)
 	CHECK(next_handle(q) == 3);
 }
 
-/* Between the look for what is unused and its end. */
+/* Between the search for unused mappings and its end. */
 static void fork_while_unmapping(void)
 {
 	pid_t pid = fork();

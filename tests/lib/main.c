@@ -39,7 +39,7 @@ static void run(const struct test *t, const char *only)
 	passed += ret == 0;
 	skipped += ret == 77;
 	failed += ret != 0 && ret != 77;
-	/* SKIP() has said it, with the reason. */
+	/* SKIP() has printed it, with the reason. */
 	if (ret != 77)
 		printf("%s %s\n", ret == 0 ? "ok  " : "FAIL", t->name);
 }
@@ -54,7 +54,7 @@ int main(int argc, char **argv)
 	const struct test *t;
 	size_t i;
 
-	/* What it was started with: tests know which number comes next. */
+	/* Close inherited descriptors: tests know which number comes next. */
 	close_range(3, ~0U, 0);
 	for (i = 0; i < sizeof(sets) / sizeof(sets[0]); i++)
 		for (t = sets[i]; t->name; t++)

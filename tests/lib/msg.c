@@ -122,7 +122,7 @@ static exs_evt_xfermsg_t taken(int q, int type)
 	return ev.exs_evt_union.exs_evt_xfermsg;
 }
 
-/* What recvmsg(2) would have written is there when the event is. */
+/* The members that recvmsg(2) writes are there with the event. */
 static void results(void)
 {
 	int q = fake_queue(0);
@@ -140,7 +140,7 @@ static void results(void)
 	CHECK(msg.msg_iov == iov && msg.msg_iovlen == 2);
 }
 
-/* A send only reads its structure, a receive that failed has nothing to say. */
+/* A send only reads its structure; a receive that failed writes nothing. */
 static void left_alone(void)
 {
 	int q = fake_queue(0);
@@ -158,7 +158,7 @@ static void left_alone(void)
 	CHECK(!memcmp(&msg, &before, sizeof(msg)));
 }
 
-/* The parent's structure is nowhere in a child, whatever is at its address. */
+/* A child does not have the parent's structure, whatever is at its address. */
 static void in_another_process(void)
 {
 	int q = fake_queue(0), status;

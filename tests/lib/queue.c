@@ -237,7 +237,7 @@ static void leave(void *unused)
 	_exit(1);
 }
 
-/* By the thread itself, where there is no other that could do it. */
+/* By the thread itself, if no other thread can do it. */
 static bool is_cancelled(void (*call)(void))
 {
 	int status;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-/* The rules of exs-run: what exs-rules(5) says of them. */
+/* The rules of exs-run, as exs-rules(5) describes them. */
 #include <arpa/inet.h>
 #include <string.h>
 
@@ -135,7 +135,7 @@ static void wrong(void)
 	CHECK(!rules_parse(&rules, text, PROGRAM) && strstr(rules.why, "too long"));
 	text[127] = 0;
 	CHECK(rules_parse(&rules, text, PROGRAM));
-	/* There are five of its own, and 251 others. */
+	/* There are five built-in rules, and room for 251 others. */
 	for (i = 0; i < RULES_MAX - 5; i++)
 		strcat(many, "exs\n");
 	parse(many);

@@ -10,7 +10,7 @@
 #include "check.h"
 #include "fake.h"
 
-/* To close a descriptor that others are using, and to use its number again, is what is tested here. */
+/* These tests close a descriptor that other threads use, and use its number again. */
 const char *__tsan_default_suppressions(void);
 const char *__tsan_default_suppressions(void)
 {
@@ -85,7 +85,7 @@ static void *taker_of_three(void *arg)
 	return NULL;
 }
 
-/* Whoever waits for three is not fobbed off with what others have left. */
+/* A thread that waits for three does not get fewer because others took some. */
 static void all_or_nothing(void)
 {
 	pthread_t t[TAKERS];

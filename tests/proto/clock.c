@@ -205,7 +205,7 @@ static void fill_segs(struct exs_engine *e, struct exs_tx *tx)
 	};
 }
 
-/* What the fences let pass goes onto the link. */
+/* Requests that the fences let pass go onto the link. */
 static void begin(struct clock *c, struct host *h, u64 now)
 {
 	while (h->queued_txs) {
@@ -286,7 +286,7 @@ static u64 transmit_all(struct clock *c, struct host *h, u64 now)
 	return cost;
 }
 
-/* What a host does after each event: run the connection. */
+/* A host's work after each event: run the connection. */
 static void run(struct clock *c, struct host *h, u64 now)
 {
 	if (h->e.ring_wanted && c->way != CLOCK_DIRECT)

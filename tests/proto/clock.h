@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Two engines and a clock: what a transfer costs, without a machine.
+ * Two engines and a clock: the cost of a transfer, without a machine.
  *
  * A discrete-event simulation. Each host has one processor and one link; struct clock_costs
  * has the duration of their actions. Programs send and receive as struct clock_load says. The

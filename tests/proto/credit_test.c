@@ -272,7 +272,7 @@ static void test_both_are_confirmed(void)
 	EXPECT(!next(&a) && !next(&b));
 }
 
-/* What @a sends next is a transfer. It arrives with its own credit, whatever follows it. */
+/* @a sends a transfer next. It arrives with its own credit, whatever follows it. */
 static void arrives(void)
 {
 	EXPECT(!exs_engine_all_arrived(&a));
@@ -389,7 +389,7 @@ static void test_few_are_too_few(void)
 	EXPECT(passes(&b, &a, EXS_MSG_CREDIT) && tx.msg.a == 10 && !exs_engine_wants_credits(&b));
 }
 
-/* A side that only takes has nothing else that could. */
+/* A side that only receives sends no other message that could take them along. */
 static void test_few_are_enough(void)
 {
 	u32 i;

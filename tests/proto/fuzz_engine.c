@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * One engine, and a peer that says anything at any time. The engine may refuse (the connection
+ * One engine, and a peer that sends anything at any time. The engine may refuse (the connection
  * is then reset, as core does), but must not crash, loop, leave its bounds, accept a write that
  * it did not invite, or lose an operation.
  */

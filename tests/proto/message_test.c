@@ -423,7 +423,7 @@ static void test_ring_violations(void)
 	start();
 	EXPECT(say_ring(&a, EXS_MSG_RING, 1000) == -EPROTO);	/* not offered */
 	announce_ring(1000);
-	EXPECT(indirect(&b, 100) == -EPROTO);	/* there is one, but nobody was told */
+	EXPECT(indirect(&b, 100) == -EPROTO);	/* there is one, but it was not described */
 	start_ring(1000);
 	EXPECT(say_ring(&a, EXS_MSG_RING, 1000) == -EPROTO);	/* a second one */
 	EXPECT(say_ring(&a, EXS_MSG_SPACE, 161) == -EPROTO);
@@ -617,7 +617,7 @@ static void test_many_go_on(void)
 	EXPECT(a.stats.joined_sends == 20 * 3 && a.stats.eager_msgs == 0);
 }
 
-/* Neither more than have room, nor than a receiver should wait for, nor across the ring's end. */
+/* Not more than have room, not more than a receiver should wait for, and not across the ring's end. */
 static void test_many_bounds(void)
 {
 	u32 i;
@@ -648,7 +648,7 @@ static void test_many_bounds(void)
 	EXPECT(passes(&a, &b, EXS_MSG_EAGER));	/* the ring is full */
 }
 
-/* What is part of a transfer goes with it, or fails with the connection. */
+/* A send that is part of a transfer goes with it, or fails with the connection. */
 static void test_many_ends(void)
 {
 	start_many(1000);
@@ -748,7 +748,7 @@ static void test_ring_for_waiting(void)
 	EXPECT(a.eager_waits == 1);
 }
 
-/* One that was refused to them may still be had by messages of medium size. */
+/* A ring that was refused to them is still possible for messages of medium size. */
 static void test_ring_refused_to_waiting(void)
 {
 	offer_rings();

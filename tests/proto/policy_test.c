@@ -8,7 +8,7 @@
 #define RING		(256u << 10)
 #define ARRAY_LEN(a)	(sizeof(a) / sizeof((a)[0]))
 
-/* A fast network and a processor that copies 10 GB/s; what varies is set by the tests. */
+/* A fast network and a processor that copies 10 GB/s; the tests set the rest. */
 static const struct clock_costs fast = {
 	.latency = 10 * US, .wire = 100, .packet = 1 * US, .key = 2 * US, .copy = 100,
 	.wake = 3 * US,
@@ -34,7 +34,7 @@ static u64 rounds(const struct clock_costs *costs, const struct clock_load *load
 	return n * (2 * costs->latency + load->late + 50 * US + bytes / 10);
 }
 
-/* What is always the same has nothing to find out. */
+/* Constant behaviour gives nothing to learn. */
 static struct clock_result measure(const struct clock_costs *costs,
 				   const struct clock_load *load, enum clock_way way)
 {

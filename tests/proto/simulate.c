@@ -2,7 +2,7 @@
 /*
  * Random runs of the world at sizes that no search can exhaust: up to 64 sends
  * and receives each way, kilobytes, both directions, few or many credits. For
- * the sanitizers, and for what only shows at size.
+ * the sanitizers, and for defects that appear only at size.
  *
  *	simulate [COUNT [FIRST-SEED]]
  */

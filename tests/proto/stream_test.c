@@ -185,7 +185,7 @@ static void test_gathered_direct(void)
 	EXPECT(!hand(&b) && rcv[1].filled == 20);
 }
 
-/* What is part of a transfer goes with it, or fails with the connection. */
+/* A send that is part of a transfer goes with it, or fails with the connection. */
 static void test_gathered_ends(void)
 {
 	u32 i;
@@ -765,7 +765,7 @@ static void test_eagerly_answered(void)
 	EXPECT(passes(&b, &a, EXS_MSG_SPACE) && tx.msg.c == 51);
 }
 
-/* After FIN nobody needs space. */
+/* After FIN the peer needs no space. */
 static void test_eagerly_until_fin(void)
 {
 	start_eagerly(100);

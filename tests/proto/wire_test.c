@@ -85,7 +85,7 @@ static void test_hello_damage(void)
 	EXPECT(exs_wire_get_hello(buf, EXS_WIRE_HELLO_LEN - 1, &hello) == -EMSGSIZE);
 }
 
-/* An older version does not see what a later version adds. */
+/* An older version ignores fields that a later version adds. */
 static void test_hello_grows(void)
 {
 	static const u8 room[] = { 7, 24, 25, 26, 27, 28, 29, 30, 31 };
@@ -117,7 +117,7 @@ static void test_reject_bytes(void)
 	EXPECT(exs_wire_put_reject(buf, EXS_WIRE_REJECT_LEN, EXS_REJECT_MAX + 1) == -EINVAL);
 }
 
-/* It says nothing known: rejected without a reason. */
+/* An unknown reject counts as one without a reason. */
 static void test_reject_damage(void)
 {
 	EXPECT(exs_wire_get_reject(NULL, 0) == EXS_REJECT_NONE);

@@ -499,7 +499,7 @@ static void put_message(struct side *s, struct item *it)
 	it->nsegs = tx.msg.nsegs;
 	memcpy(it->segs, tx.msg.segs, it->nsegs * sizeof(it->segs[0]));
 	it->tag = scenario.seqpacket ? s->sent << 16 : s->sent;
-	/* What was chosen is done once. */
+	/* A choice is executed once. */
 	if (it->type == EXS_MSG_REQUEST && s->e.policy.asking)
 		s->e.policy.choice &= ~EXS_CHOICE_ASK;
 }
@@ -732,7 +732,7 @@ static void check_credits(const struct side *s, const struct side *o)
 	      "FIN is confirmed, and not there");
 }
 
-/* What has arrived according to its credits is not on its way. */
+/* A transfer that has arrived according to its credits is not under way. */
 static void check_arrived(const struct side *s, const struct side *o)
 {
 	u32 i;
@@ -799,7 +799,7 @@ static void check_ring_space(const struct side *s, const struct side *o)
 	CHECK(n == scenario.ring, "ring: %u of %u", n, scenario.ring);
 }
 
-/* The same for a stream without a ring: its receiver will store what it has. */
+/* The same for a stream without a ring: its receiver stores the bytes. */
 static void check_eager(const struct side *s, const struct side *o)
 {
 	u32 i, n = s->e.space, room = 0;

@@ -38,7 +38,7 @@
 #define START_PHASE	0xfffffffeu
 #define START_POSITION	0xfffffffdu
 
-/* What one side's program does; see scenario_parse() for the notation. */
+/* The program of one side; see scenario_parse() for the notation. */
 struct side_plan {
 	u32 nsends, nrecvs;
 	u32 send_len[OPS_MAX];

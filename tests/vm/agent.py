@@ -12,7 +12,7 @@ guest to host:
     {"op": "output", "id": 1, "data": base64}       {"op": "exit", "id": 1, "status": 0}
     {"op": "log", "text": "..."}                    {"op": "synced", "id": 2}
 
-A command is a process group of its own; what is left of the group when its leader ends is killed. "synced" comes after
+A command is a process group of its own; the rest of the group is killed when its leader ends. "synced" comes after
 every line that was in the kernel log when "sync" arrived.
 """
 import base64
@@ -98,7 +98,7 @@ class Command:
         except BlockingIOError:
             return None
         except OSError as error:
-            if error.errno == errno.EIO:        # a terminal that nobody has open any more
+            if error.errno == errno.EIO:        # a terminal that no process has open
                 return b""
             raise
 
@@ -111,8 +111,8 @@ class Command:
 
 class Agent:
     def __init__(self):
-        # Nothing but the selector may poll it: poll(2) of a port takes what has come off the ring, and whoever else sleeps
-        # there is not woken for that. So it is read, and written, without.
+        # Nothing but the selector may poll it: poll(2) of a port takes arrived data off the ring, and another thread
+        # that sleeps there is not woken for them. So it is read, and written, without.
         self.port = open_port()
         os.set_blocking(self.port, False)
         self.patience = 30                      # s: the port may be there before its other end
@@ -136,11 +136,11 @@ class Agent:
             try:
                 data = data[os.write(self.port, data):]
             except BlockingIOError:
-                self.on_port()                  # is anybody there?
+                self.on_port()                  # is the host there?
                 time.sleep(0.01)
 
     def on_port(self):
-        """Takes what has come; it is looked at when nothing is under way. The end of process 1 is a panic."""
+        """Takes the input; it is handled when nothing is under way. The end of process 1 is a panic."""
         with contextlib.suppress(BlockingIOError):
             data = os.read(self.port, 65536)
             self.pending += data
@@ -233,7 +233,7 @@ class Agent:
         self.send(op="exit", id=command.id, status=status if status >= 0 else 128 - status)
 
     def reap_orphans(self):
-        """Everything that lost its parent is ours; only what Popen does not know may be waited for here."""
+        """Everything that lost its parent is ours; only processes that Popen does not know may be waited for here."""
         while True:
             try:
                 ended = os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)

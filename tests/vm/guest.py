@@ -34,12 +34,12 @@ TOP = os.path.dirname(os.path.dirname(HERE))
 BUILD = os.environ.get("EXS_BUILD") or os.path.join(TOP, "build")
 ACCEL = os.environ.get("EXS_ACCEL", "tcg,thread=multi")
 BOOT_LIMIT = 300
-# Of a report, what helps nobody: registers, code, and stale return addresses.
+# Useless lines of a report: registers, code, and stale return addresses.
 NOISE = re.compile(r"\] +(\? |(R[0-9A-DS][0-9XIPS]|[CDF]S|CR\d|PKRU|Code): )")
 # The checkers cost memory: KASAN an eighth, a quarantine, and redzones.
 MEMORY = {"one": 2048, "debug": 2048, "pair": 1536}
-# Where waiting takes no time (Guest.counted): limits are as many times as long, as a guest's clock also goes on while it
-# reads this machine's disk, forty times as fast; and the milliseconds for which tests watch that nothing happens.
+# Where waiting takes no time (Guest.counted): the factor for time limits, as a guest's clock also goes on while it
+# reads the host's disk, forty times as fast; and the milliseconds for which tests watch that nothing happens.
 COUNTED_PATIENCE, COUNTED_WATCH = 4, 1000
 # The machines of this process, and whether it has been told to end.
 living, ending = set(), threading.Event()
@@ -70,7 +70,7 @@ class Timeout(Exception):
 
 
 class NoBoot(Exception):
-    """The kernel did not come to its first program: nothing of the tests was in it."""
+    """The kernel did not start its first program: no test ran."""
 
 
 def kernel(name, what):
@@ -79,7 +79,7 @@ def kernel(name, what):
 
 
 def in_guest(path):
-    """Where a guest has it: the repository in a place of its own; it does not see the host's /tmp and /run."""
+    """The path in a guest: the repository has a place of its own; it does not see the host's /tmp and /run."""
     return "/exs" + path[len(TOP):] if path.startswith(TOP + "/") else path
 
 
@@ -97,7 +97,7 @@ def clock(kernel_name, counted):
     """Kernel parameters that tell an emulated machine the rate of its TSC, which is this machine's, or 1 GHz if counted.
 
     It would be measured against an emulated timer while the guest boots, and where both processors are busy with other
-    guests the result was seen to be a tenth of the truth: the guest's clock runs ten times as fast then, and all of its
+    guests the result may be a tenth of the real rate: the guest's clock runs ten times as fast then, and all of its
     limits with it. The rounds of a delay loop, too, are told for all processors: measuring them takes seconds.
     """
     if not counted and (platform.machine() != "x86_64" or not ACCEL.startswith("tcg")):
@@ -161,9 +161,9 @@ class Guest:
         self.module = f"/exs/build/{self.release}/exs.ko"       # as the guest sees it
         self.logs = logs or os.path.join(BUILD, "logs")
         self.processors = processors or (1 if wire else 2)
-        # Its clock is the number of its instructions: whatever else this machine does is not seen in there. Where all
-        # wait, the clock goes on to the next tick at once, so waiting takes little time. Not for two on a wire, whose clocks
-        # would know nothing of each other, nor for two processors, which then would take turns.
+        # Its clock counts its instructions, so other load of the host has no effect in it. While everything waits, the
+        # clock skips to the next tick, so waiting takes little time. Not for two on a wire, whose clocks would be
+        # independent of each other, nor for two processors, which then would take turns.
         self.counted = ACCEL.startswith("tcg") and self.processors == 1 and not wire
         self.memory = memory or MEMORY["debug" if kernel_name == "debug" else "pair" if wire else "one"]
         self.log = []                           # kernel log lines
@@ -227,15 +227,15 @@ class Guest:
         command = [
             "qemu-system-x86_64", "-nodefaults", "-no-user-config", "-display", "none", "-no-reboot",
             "-accel", "tcg,thread=single" if self.counted else ACCEL, "-cpu", "max,la57=off,erms=off,cx16=off",
-            # ERMS is what a processor says that copies fast byte by byte; this one takes a round of its own for each.
-            # CMPXCHG16B, when it fails, leaves rubbish in the flags under QEMU 7.2's emulation. The kernel's allocator
-            # lives with that unless an interrupt comes then, and returns with NT or TF, or the direction flag, set.
-            # Sockets, because the debug kernel counts processors in the MP table, which lists no cores.
+            # ERMS announces fast copies byte by byte; this processor takes a round for each byte. CMPXCHG16B, when it
+            # fails, leaves rubbish in the flags under QEMU 7.2's emulation. The kernel's allocator lives with that
+            # unless an interrupt comes then, and returns with NT or TF, or the direction flag, set. Sockets, because
+            # the debug kernel counts processors in the MP table, which lists no cores.
             "-smp", f"{self.processors},sockets={self.processors}", "-m", str(self.memory),
             "-kernel", kernel(self.kernel, "image"), "-initrd", initramfs,
             "-append", f"{self.clock_parameters()}console=ttyS0 loglevel=5 panic=-1 oops=panic log_buf_len=4M "
                        "mitigations=off net.ifnames=0 tsc=reliable no_timer_check kasan_multi_shot "
-                       # What only the debug kernel has to be told, as it has no ACPI.
+                       # Only for the debug kernel, which has no ACPI.
                        "pmtmr=0x608 "
                        # A processor that the host does not run is no report: all of them wait for 120 s.
                        "rcupdate.rcu_cpu_stall_timeout=120 watchdog_thresh=60 "
@@ -298,7 +298,7 @@ class Guest:
             raise AssertionError(f"{self.name}: loading exs.ko: {reports[0].title}\n{reports[0].text}")
 
     def forget_files(self):
-        """What is on this machine's disk may have changed since the guest looked."""
+        """Files on the host's disk may have changed since the guest looked."""
         self.check("echo 3 > /proc/sys/vm/drop_caches")
 
     def close(self):
@@ -379,7 +379,7 @@ class Guest:
                 return reply["return"]
 
     def processors_now(self):
-        """Where a guest is that does not answer: QEMU's words on its processors."""
+        """The state of a guest that does not answer: QEMU's report on its processors."""
         try:
             return self.qmp("human-monitor-command", **{"command-line": "info registers -a"})
         except (OSError, GuestDied) as error:
@@ -404,10 +404,10 @@ class Guest:
         self.qemu.wait()
         if self.wire and first:
             threading.Thread(target=self.swallow, daemon=True).start()
-        self.reader.join(10)                    # so that everybody knows at once
+        self.reader.join(10)                    # so that the other threads notice at once
 
     def swallow(self):
-        """What is sent to a machine that is no more gets lost, rather than stuck in the sender's network device."""
+        """Packets to a machine that is gone get lost, instead of stuck in the sender's network device."""
         with contextlib.suppress(OSError):
             self.wire.setblocking(True)         # QEMU has changed that
             while self.wire.recv(1 << 16):
@@ -466,7 +466,7 @@ class Guest:
                 self.changed.wait(left)
 
     def last_words(self, lines=40):
-        """What the console says of the end: the first report and its trace; else the last lines. Or what QEMU says."""
+        """The end, from the console: the first report and its trace; else the last lines. Or QEMU's output."""
         said = self.console if os.path.exists(self.console) else self.console.removesuffix("console") + "qemu"
         with open(said, encoding="utf-8", errors="replace") as file:
             text = file.read().splitlines()
@@ -514,8 +514,8 @@ class Pair:
 def started(make, say):
     """The Guest or Pair that make() starts.
 
-    Some kernels now and then do not come up under emulation. That is said, and they are started once more: it is no test,
-    and nothing of ours was in them.
+    Some kernels now and then do not come up under emulation. That is reported, and they are started once more: no test
+    ran, and our code was not in them.
     """
     try:
         return make()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Finds in a kernel log what the kernel's checkers report, and what KUnit says (KTAP)."""
+"""Finds reports of the kernel's checkers in a kernel log, and results of KUnit (KTAP)."""
 import re
 
 TROUBLE = re.compile(r"""
@@ -31,13 +31,13 @@ class Report:
 
     @property
     def signature(self):
-        """What stays the same when it happens again: the headline without numbers, and the functions involved."""
+        """The part that is the same when it happens again: the headline without numbers, and the functions."""
         functions = re.findall(r"([a-z_][\w.]*)\+0x[0-9a-f]+/", self.text)
         return (re.sub(r"(0x)?[0-9a-f]*\d[0-9a-f]*", "N", self.title), tuple(functions[:12]))
 
 
 def reports(lines):
-    """The reports in some lines of a log; what follows a headline closely belongs to it."""
+    """The reports in some lines of a log; lines shortly after a headline belong to it."""
     found, skip_until = [], 0
     for number, line in enumerate(lines):
         if number < skip_until or not TROUBLE.search(line) or HARMLESS.search(line):
@@ -70,6 +70,6 @@ def ktap(log):
     """(name, result, remark) of every case: result lines that are not the sum of deeper ones."""
     results = [match for match in map(KTAP.match, log) if match]
     for match, following in zip(results, [None, *results]):
-        # A sum comes after what it adds up, so the line before it is indented deeper.
+        # A sum comes after its summands, so the line before it is indented deeper.
         if following is None or len(following[1]) <= len(match[1]):
             yield match[3], match[2], match[4]

@@ -17,8 +17,9 @@ const char *file_advice(int err);
 void say_usage(const char *fmt, ...)
 	__attribute__((format(printf, 1, 2), noreturn));
 
-/* Text from elsewhere may contain anything: control characters (ASCII, and UTF-8's C1) become '?'.
- * */
+/*
+ * Text from elsewhere may contain anything: control characters (ASCII, and UTF-8's C1) become '?'.
+ */
 void make_printable(char *s);
 
 #endif

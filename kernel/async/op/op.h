@@ -131,7 +131,7 @@ struct exs_op_data {
 enum exs_token_state {
 	EXS_TOKEN_NONE,		/* not accepted yet, or over               */
 	EXS_TOKEN_UNREAD,	/* its entry was not consumed              */
-	EXS_TOKEN_READ,		/* it was, but the token is unclaimed */
+	EXS_TOKEN_READ,		/* it was, but the token is unclaimed      */
 	EXS_TOKEN_CLAIMED,	/* waits at the listener for accept(2)     */
 };
 

@@ -10,7 +10,7 @@
  *   exs_lane_work()     from then on; never two at a time
  *        | the socket says EAGAIN          ^
  *        v                                 | the socket's wait queue, a timer,
- *      idle: nobody                        | a cancellation that empties it, an
+ *      idle: no owner                      | a cancellation that empties it, an
  *        |_________________________________| accept that is through with its offer,
  *                                            a file that was read
  *

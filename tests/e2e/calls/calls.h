@@ -5,9 +5,8 @@
  *
  *	conform [CALL[/CASE]][@KIND] ...
  *
- * A file for each call, and a case for each thing that its manual page says. What
- * holds for one kind only is asked with e2e.family and e2e.type. A case whose call
- * a kind does not support is skipped, after it was seen to fail as documented
+ * A file for each call, and a case for each statement of its manual page. Cases distinguish kinds by e2e.family and
+ * e2e.type. A case whose call a kind does not support is skipped, after it was seen to fail as documented
  * (unsupported.c).
  */
 #ifndef CALLS_H
@@ -34,7 +33,7 @@ extern const struct e2e_case
 	exs_recvmsg_cases[], exs_sendfile_cases[], exs_submit_cases[], exs_poll_cases[],
 	exs_cancel_cases[], exs_shutdown_cases[], exs_close_cases[];
 
-/* Kinds. One that is IPv6 differs in nothing that a call would notice. */
+/* Kinds. IPv6 makes no difference that a call would notice. */
 #define ON_PLAIN	(ON_TCP | ON_UDP | ON_UNIX | ON_UNIX_SEQ | ON_UNIX_DGRAM)
 #define ON_KINDS	(ON_BOTH | ON_PLAIN)
 #define ON_DGRAMS	(ON_UDP | ON_UNIX_DGRAM)
@@ -58,7 +57,7 @@ void supported_or_skip(const char *what, int (*probe)(exs_qhandle_t q));
 	static void name(void) { supported_or_skip(what, probe); }
 
 #define PAGE		4096
-/* More than is sent at once or copied by any kind, and less than a datagram can be. */
+/* More than any kind sends at once or copies, and less than the largest datagram. */
 #define LARGE		50000
 #define TOO_LONG	2147479553u	/* a byte more than one operation can have */
 
@@ -81,10 +80,10 @@ static inline bool on_dgram(void)
 void transfer(const struct pair *p, const void *out, exs_mhandle_t om, void *in, exs_mhandle_t im,
 	      size_t len);
 
-/* What exs_getsockopt() gives. */
+/* The value from exs_getsockopt(). */
 int int_option(int fd, int level, int name);
 
-/* What is no socket, what no operation takes, and a number without a descriptor. */
+/* A descriptor that is no socket, one that no operation takes, and a number without a descriptor. */
 struct wrong { int file, netlink, none; };
 struct wrong wrong_open(void);
 
@@ -92,18 +91,17 @@ struct wrong wrong_open(void);
 void nothing_started(exs_qhandle_t q);
 
 /*
- * What @start does with LARGE bytes of @buf, not registered, fails with ENOMEM above
+ * @start, with LARGE bytes of @buf that are not registered, fails with ENOMEM above
  * RLIMIT_MEMLOCK, and with ENOBUFS above max_user_pages.
  */
 typedef int start_large(int fd, char *buf, exs_qhandle_t q);
 void limits_hold(start_large *start);
 
-/* A port where nobody answers, for AF_EXS and TCP: a connect goes on trying. */
+/* A port where no host answers, for AF_EXS and TCP: a connect goes on trying. */
 union address nowhere(void);
 
 /*
- * Runs @fn in a process of its own while there is what "ip OBJECT add WHAT" made: nothing of
- * that stays behind.
+ * Runs @fn in a process of its own, between "ip OBJECT add WHAT" and its removal.
  */
 void with_ip(const char *object, const char *what, void (*fn)(void *arg));
 

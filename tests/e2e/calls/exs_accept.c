@@ -151,8 +151,8 @@ static void cannot_accept(void *arg)
 }
 
 /*
- * What accept4(2) says, from the call that was to take the event. Of an ordinary
- * listener EAGAIN says that somebody else took the connection: the wait goes on.
+ * Errors of accept4(2) come from the call that should take the event. On an ordinary listener EAGAIN means that another
+ * thread took the connection: the wait goes on.
  */
 static void accept_fails(void)
 {

@@ -28,7 +28,7 @@ static void cancelled(const struct three *t, int fd, exs_ahandle_t handle)
 	must_be(ev.exs_evt_socket, fd);
 }
 
-/* Those of @fd, in whichever order. */
+/* Those of @fd, in any order. */
 static void both_cancelled(const struct three *t, int fd)
 {
 	exs_event_t ev = event_next(t->q);
@@ -105,7 +105,7 @@ static bool data_came(size_t len)
 	return !memcmp(bytes, "abc", len);
 }
 
-/* What has come is not lost: it succeeds with as many bytes. */
+/* Bytes that have arrived are not lost: it succeeds with as many. */
 static void partly_filled(void)
 {
 	exs_qhandle_t q = queue_new(1);

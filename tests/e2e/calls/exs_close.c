@@ -35,7 +35,7 @@ static void not_connected(void)
 	event_is(q, EXS_EVT_CLOSE, 2, 0, 0);
 }
 
-/* What was sent arrives; what waited ends, and its events come before. */
+/* Sent data arrive; operations that wait end, and have their events before. */
 static void operations_first(void)
 {
 	exs_qhandle_t q = queue_new(4);
@@ -56,7 +56,7 @@ static void operations_first(void)
 	no_event(q);
 }
 
-/* Another descriptor of the socket works on. */
+/* Another descriptor of the socket still works. */
 static void duplicate(void)
 {
 	exs_qhandle_t q = queue_new(2);

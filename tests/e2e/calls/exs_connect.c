@@ -9,7 +9,7 @@
 
 #define CALL "exs_connect"
 
-/* Something that one can connect to, of any kind. */
+/* A peer to connect to, of any kind. */
 static int server(void)
 {
 	return on_dgram() ? bound_socket() : listener(4);
@@ -149,7 +149,7 @@ static void full_queue(void)
 	no_event(q);
 }
 
-/* Who gives up by shutdown(2) hears of it. */
+/* A shutdown(2) ends the attempt, with an event. */
 static void shut_down(void)
 {
 	union address to = nowhere();
@@ -205,7 +205,7 @@ static void no_device(void)
 	with_ip("addr", "192.0.2.1/32 dev lo", to_no_device);
 }
 
-/* What a router sends, with the beginning of the packet that it could not forward. */
+/* An error from a router, with the beginning of the packet that it could not forward. */
 struct unreachable {
 	struct icmphdr icmp;
 	struct iphdr ip;
@@ -275,7 +275,7 @@ static void no_way(void)
 	no_event(q);
 }
 
-/* The only port there is has gone to another. Connections of the last minute have none of these. */
+/* Another socket has taken the only port. Connections of the last minute do not have these ports. */
 static void from_one_port(void *arg)
 {
 	exs_qhandle_t q = queue_new(1);

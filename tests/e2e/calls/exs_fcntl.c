@@ -33,7 +33,7 @@ static void options(void)
 	must_be(get(fd, EXS_SO_ADVERTS), 3);
 }
 
-/* What is not the library's is the system call's. */
+/* Other commands are passed on to the system call. */
 static void of_the_kernel(void)
 {
 	int fd = new_socket(), copy;

@@ -23,7 +23,7 @@ static void no_descriptor(void)
 	must_fail(exs_init(EXS_VERSION), EMFILE);
 }
 
-/* Each says what kept it from asking the module, by the device or by a socket. */
+/* Each error says why the module could not be asked, by the device or by a socket. */
 static void no_socket(void *arg)
 {
 	int err = *(int *)arg;

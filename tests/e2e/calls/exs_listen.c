@@ -31,7 +31,7 @@ static void connected(void)
 	must_fail(exs_listen(p.c, 1), EINVAL);
 }
 
-/* Both have the address. AF_EXS lets nobody listen then, TCP the first. */
+/* Both sockets have the address. With AF_EXS neither can listen then, with TCP the first can. */
 static void both_listen(void)
 {
 	union address a = address_of(SERVER, 0);

@@ -4,7 +4,7 @@
 #define CALL "exs_mregister"
 #define LEN	(8 * PAGE)
 
-/* Shared by what forks. */
+/* Shared between parent and child. */
 static char *shared_pages(size_t len)
 {
 	void *p = mmap(NULL, len, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
@@ -65,7 +65,7 @@ static void child_transfers(void *arg)
 	transfer(&in->p, in->buf, in->m, in->buf + LEN, in->m, LEN);
 }
 
-/* A child uses its parent's region, of memory that they share: what came is the parent's, too. */
+/* A child uses its parent's region, of memory that they share: received bytes are in the parent, too. */
 static void by_child(void)
 {
 	struct inherited in = { .buf = shared_pages(2 * LEN) };
@@ -89,7 +89,7 @@ static void child_keeps(void *arg)
 
 /*
  * Memory of its own after a fork: an operation sends the pages that were registered, which are
- * the parent's, whatever the child has written at this address.
+ * the parent's, even if the child has written at this address.
  */
 static void private_memory(void)
 {
@@ -109,7 +109,7 @@ static void private_memory(void)
 
 struct passed { struct pair p; int way[2]; struct pipe_pair address; };
 
-/* It was there before the memory, which it cannot read; what the region names is sent. */
+/* The child was there before the memory, which it cannot read; the region's memory is sent. */
 static void other_process(void *arg)
 {
 	const struct passed *x = arg;

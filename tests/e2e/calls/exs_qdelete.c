@@ -7,7 +7,7 @@
 
 #define CALL "exs_qdelete"
 
-/* Its operations end and nobody hears of it; the socket has the next byte. */
+/* Its operations end without an event; the socket has the next byte. */
 static void with_operations(void)
 {
 	exs_qhandle_t q = queue_new(3);
@@ -58,7 +58,7 @@ static void *waits(void *arg)
 	return NULL;
 }
 
-/* A thread that waits for events keeps nothing, and waits no longer. */
+/* A thread that waits for events does not keep the queue, and returns. */
 static void while_waiting(void)
 {
 	static const int modes[] = { EXS_QWAIT_NOTIFY, EXS_QWAIT_BUSY };

@@ -40,7 +40,7 @@ static void counts(void)
 	no_event(q);
 }
 
-/* What is there when the time is up. */
+/* The events that are there when the time is up. */
 static void time_is_up(void)
 {
 	exs_qhandle_t q = queue_new(3);
@@ -66,7 +66,7 @@ static void sender(void *arg)
 		must_be(send(p->c, "x", 1, 0), 1);
 }
 
-/* All of them, however they come. */
+/* All of them, in whatever order they come. */
 static void waits_for_all(void)
 {
 	exs_qhandle_t q = queue_new(3);
@@ -122,7 +122,7 @@ static void shared(void)
 	no_event(q);
 }
 
-/* The page that the program shares with the kernel says that more was taken than ever came. */
+/* The page that the program shares with the kernel claims that more events were taken than ever came. */
 static void scribbled(void)
 {
 	exs_qhandle_t q = queue_new(1);
@@ -134,7 +134,7 @@ static void scribbled(void)
 	must_fail(exs_qdequeue(q, &ev, 1, &at_once), EIO);
 }
 
-/* The ring of 4096 entries is more than may be locked. */
+/* The ring of 4096 entries is larger than the limit on locked memory. */
 static void cannot_map(void)
 {
 	exs_qhandle_t q;

@@ -29,7 +29,7 @@ static void depth(void)
 	event_is(q, EXS_EVT_RECV, 2, 0, 1);
 }
 
-/* However it waits. */
+/* In every way to wait. */
 static void wait_modes(void)
 {
 	static const int modes[] = { EXS_WAIT_BUSY_POLL, EXS_WAIT_ADAPTIVE, EXS_WAIT_NOTIFY };

@@ -42,7 +42,7 @@ static void unregistered(void)
 	receive_one(&p, LARGE, NO_REGION);
 }
 
-/* What has arrived before. */
+/* Bytes that arrived before the receive. */
 static void data_first(void)
 {
 	exs_qhandle_t q = queue_new(1);
@@ -75,7 +75,7 @@ static void in_order(void)
 	no_event(q);
 }
 
-/* Without MSG_WAITALL it ends with what has come, with it when it is full or at the end. */
+/* Without MSG_WAITALL it ends with the bytes that have come, with it when it is full or at the end. */
 static void waitall(void)
 {
 	exs_qhandle_t q = queue_new(2);
@@ -179,11 +179,11 @@ static void peer_resets(void)
 	char in;
 
 	pair_open(&p);
-	/* What AF_UNIX says of a peer who closes with unread bytes. */
+	/* AF_UNIX's error after a peer that closes with unread bytes. */
 	must_be(send(p.s, "x", 1, 0), 1);
 	wait_io(p.c, POLLIN);
 	start_recv(p.s, &in, 1, 0, q, 1, NO_REGION);
-	/* A try of the kernel's that is under way, for a message, would take it for the end. */
+	/* A try to receive a message that the kernel is just making would take it for the end. */
 	if (e2e.family == AF_UNIX)
 		wait_delta("foreign_retries", 2);
 	must(setsockopt(p.c, SOL_SOCKET, SO_LINGER, &l, sizeof(l)));

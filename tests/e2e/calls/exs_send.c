@@ -43,7 +43,7 @@ static void unregistered(void)
 	send_one(&p, LARGE, NO_REGION);
 }
 
-/* Events in the order of the calls, and bytes, too. */
+/* Events and bytes come in the order of the calls. */
 static void in_order(void)
 {
 	enum { N = 8, LEN = 100 };
@@ -70,7 +70,7 @@ static void one_buffer(void)
 {
 	enum { N = 8 };
 	exs_mhandle_t m = region_new(bytes, LARGE, EXS_ACCESS_READ);
-	size_t len = e2e.on == ON_UDP ? LARGE / N : LARGE;	/* it drops what is too much */
+	size_t len = e2e.on == ON_UDP ? LARGE / N : LARGE;	/* it drops the excess */
 	exs_qhandle_t q = queue_new(N);
 	char in[LARGE];
 	struct pair p;
@@ -177,7 +177,7 @@ static void peer_resets(void)
 
 	pair_open(&p);
 	start_send(p.c, out, BIG, q, 1, NO_REGION);
-	/* A try of the kernel's that is under way would hear of the bytes that nobody read: ECONNRESET. */
+	/* A try that the kernel is just making would get ECONNRESET for the unread bytes. */
 	if (e2e.family == AF_UNIX)
 		wait_delta("foreign_retries", 2);
 	must(setsockopt(p.s, SOL_SOCKET, SO_LINGER, &l, sizeof(l)));

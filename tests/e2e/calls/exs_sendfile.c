@@ -58,7 +58,7 @@ static void comes(int fd, const exs_xferfile_t *x, size_t n)
 	check(!memcmp(in + before + n, text + TEXT, before), "another trailer");
 }
 
-/* What is asked for, and what there is of it. */
+/* The requested length, and how much of it there is. */
 static const struct { size_t off, len, n; } parts[] = {
 	{ 0, FILE_LEN, FILE_LEN }, { 0, EXS_TO_EOF, FILE_LEN }, { 7, EXS_TO_EOF, FILE_LEN - 7 },
 	{ 4095, 5000, 5000 }, { FILE_LEN - 1000, 5000, 1000 }, { 5, 1, 1 },
@@ -153,7 +153,7 @@ static void shut_wr(void)
 	no_event(q);
 }
 
-/* More than is sent while nobody receives. */
+/* More than is sent without a receiver. */
 static void timeout(void)
 {
 	exs_timeout_t t = { { 0, 5000 }, EXS_TIMEOUT_ONCE };

@@ -5,7 +5,7 @@
 
 static char bytes[LARGE];
 
-/* Pieces of each sort: registered, not registered, empty, odd. */
+/* Pieces of all sorts: registered, not registered, empty, at odd addresses. */
 static void in_pieces(void)
 {
 	exs_mhandle_t m = region_new(bytes, LARGE, EXS_ACCESS_READ);

@@ -22,7 +22,7 @@ static void of_the_kernel(void)
 	must_fail(exs_setsockopt(fd, SOL_SOCKET, 7777, &value, sizeof(value)), ENOPROTOOPT);
 }
 
-/* A receive that takes long says so, once, and goes on. */
+/* A receive that takes long reports that, once, and goes on. */
 static void receive_timeout(void)
 {
 	exs_timeout_t t = { { 0, 5000 }, EXS_TIMEOUT_ONCE };

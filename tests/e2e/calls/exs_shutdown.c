@@ -5,7 +5,7 @@
 
 static char bytes[LARGE];
 
-/* Sends come before, also to the peer, and the other direction works on. */
+/* Earlier sends come first, also at the peer, and the other direction still works. */
 static void sends_first(void)
 {
 	exs_qhandle_t q = queue_new(2);
@@ -80,7 +80,7 @@ static void wrong(void)
 	must_be(send(p.c, "x", 1, 0), 1);
 }
 
-/* AF_UNIX shuts down whatever it is. */
+/* AF_UNIX shuts down a socket in any state. */
 static void not_connected(void)
 {
 	exs_qhandle_t q = queue_new(1);

@@ -3,7 +3,7 @@
 
 #define CALL "exs_socket"
 
-/* Sockets of AF_EXS, whichever domain of addresses it is given. */
+/* Sockets of AF_EXS, whichever domain is passed. */
 static void makes(void)
 {
 	static const int types[] = { SOCK_STREAM, SOCK_SEQPACKET };

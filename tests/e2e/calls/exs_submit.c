@@ -41,7 +41,7 @@ static void several(void)
 	must_be(exs_submit(q, NULL, 0), 0);
 }
 
-/* Up to the first that cannot be started, which is said to the next call. */
+/* Up to the first that cannot be started; the next call gets its error. */
 static void in_part(void)
 {
 	exs_qhandle_t q = queue_new(3);

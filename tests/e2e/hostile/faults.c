@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * Allocation failures, one after the other: the debug kernel lets the n-th
- * allocation of a task fail (/proc/self/fail-nth). Each call either succeeds or
- * says that there is no memory, and leaves nothing behind.
+ * allocation of a task fail (/proc/self/fail-nth). Each call either succeeds or reports a lack of memory, and leaves
+ * nothing behind.
  */
 #include "lib/async.h"
 
@@ -57,8 +57,8 @@ static void arm(int n)
 }
 
 /*
- * Notes whether the failure was reached; none is pending afterwards. Copies to
- * and from the program count, too, so these very calls may be what fails.
+ * Notes whether the failure was reached; none is pending afterwards. Copies to and from the program count, too, so
+ * these very calls may fail.
  */
 static void disarm(void)
 {
@@ -136,7 +136,7 @@ static void listening(void)
 static int listen_fd;
 static union address listen_at;
 
-/* A refused attempt may also say that it was cut off. */
+/* A refused attempt may also report ECONNRESET. */
 static int try_connect(void *arg)
 {
 	int fd = socket(e2e.family, e2e.type, 0), err = 0;
@@ -162,8 +162,8 @@ static void connecting(void)
 }
 
 /*
- * Whether it fell back for want of memory. The layers below say so by other errnos, too, such as
- * ENOBUFS, so that there may be other reasons.
+ * Whether it fell back for want of memory. The layers below report it by other errnos, too, such as ENOBUFS, so there
+ * may be other reasons.
  */
 static bool fell_back(int fd)
 {
@@ -236,7 +236,7 @@ struct transfer {
 	exs_mhandle_t m;
 };
 
-/* One message or piece of stream; what the failure did not let start is started again without. */
+/* One message or piece of stream; an operation that did not start is started again without a failure. */
 static int try_transfer(void *arg)
 {
 	struct transfer *t = arg;
@@ -334,7 +334,7 @@ static void vectors(void)
 
 struct started { int fd, listen_fd; exs_qhandle_t q; };
 
-/* The event of what @ret says was started, if need be after a cancellation; @ret's errno. */
+/* The event of the operation, if @ret says that it was started, perhaps after a cancellation; or @ret's errno. */
 static int end_of(exs_qhandle_t q, int ret)
 {
 	int err = ret < 0 ? errno : 0;
@@ -451,7 +451,7 @@ static void files(void)
 	every_failure(try_files, &f);
 }
 
-/* What send() took arrives whole; what it did not take does not. */
+/* Bytes that send() took arrive, and no others. */
 static int try_plain(void *arg)
 {
 	struct pair *p = arg;

@@ -25,7 +25,7 @@
 #define ROCE_PORT	4791
 #define LEN		500	/* in one packet: into an advert, or EAGER */
 
-/* Opcodes of answers, and what stands in their AETH. */
+/* Opcodes of answers, and values of their AETH. */
 enum { READ_RESPONSE_ONLY = 0x10, ACKNOWLEDGE = 0x11 };
 enum { ACK = 0x1f, NAK_INVALID_REQUEST = 0x61, NAK_REMOTE_ACCESS = 0x62, NAK_REMOTE_OPERATION = 0x63 };
 
@@ -42,7 +42,7 @@ static void make_device(void)
 	e2e.address[SERVER] = ADDRESS;
 }
 
-/* Whatever the case's end, the next one makes it anew. */
+/* However the case ends, the next one creates it again. */
 static void with_device(void (*fn)(void *arg))
 {
 	int end = reap(spawn(fn, NULL));
@@ -77,7 +77,7 @@ static uint32_t crc32_le(uint32_t crc, const void *data, size_t len)
 	return crc;
 }
 
-/* Of what no router may change, and eight bytes of ones before that. */
+/* Over the fields that no router may change, with eight bytes of ones before them. */
 static uint32_t icrc_of(struct answer masked)
 {
 	uint64_t ones = ~0ULL;
@@ -128,8 +128,7 @@ static void neighbour_lives(struct scene *s)
 }
 
 /*
- * It is the victim that connects: then soft-RoCE repeats for ever what nobody
- * answers, and there is all the time to forge an answer.
+ * The victim connects: then soft-RoCE repeats a request without an answer for ever, which leaves time to forge one.
  */
 static void attach(struct scene *s, long stall_timeout)
 {
@@ -137,7 +136,7 @@ static void attach(struct scene *s, long stall_timeout)
 	struct hello hello = good_hello();
 	union address at;
 
-	/* So it says nothing but its greeting. */
+	/* So it sends nothing but its greeting. */
 	hello.features = htole32(H_ASK);
 	write_sysctl("stall_timeout", stall_timeout);
 	pair_open(&s->neighbour);
@@ -154,7 +153,7 @@ static void attach(struct scene *s, long stall_timeout)
 	wait_io(s->fd, POLLOUT);
 }
 
-/* From now on the peer takes nothing and answers nothing. The victim has nothing more to say. */
+/* From now on the peer takes nothing and answers nothing. The victim has nothing more to send. */
 static void fall_silent(struct scene *s)
 {
 	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_ERR };
@@ -166,7 +165,7 @@ static void fall_silent(struct scene *s)
 	s->psn = attr.rq_psn;
 }
 
-/* What the victim's queue pair sends next. */
+/* The next packet of the victim's queue pair. */
 static uint32_t next_psn(struct scene *s)
 {
 	char line[512] = "", *psn;
@@ -188,7 +187,7 @@ static int error_of_recv(int fd)
 	return recv(fd, &byte, 1, 0) < 0 ? errno : 0;
 }
 
-/* A send is answered like that: its event, and what is said of the connection, once. */
+/* A send is answered like that: check its event, and the error of the connection, reported once. */
 static void answered(uint8_t opcode, uint8_t syndrome, int err, int (*said)(int fd))
 {
 	exs_qhandle_t q = queue_new(2);
@@ -200,7 +199,7 @@ static void answered(uint8_t opcode, uint8_t syndrome, int err, int (*said)(int 
 	fall_silent(&s);
 	wait_until(next_psn(&s) == s.psn);
 	start_send(s.fd, out, LEN, q, 1, NO_REGION);
-	/* An answer to what was posted but not sent would be passed over. */
+	/* An answer to a request that was posted but not sent would be ignored. */
 	wait_until(next_psn(&s) != s.psn);
 	no_event(q);
 	forge(s.qpn, s.psn, opcode, syndrome);
@@ -217,7 +216,7 @@ static void answered(uint8_t opcode, uint8_t syndrome, int err, int (*said)(int 
 	pair_close(&s.neighbour);
 }
 
-/* The answer of a READ, for what was none: soft-RoCE then gives up by itself. */
+/* The answer to a READ, for a request that was none: soft-RoCE then gives up by itself. */
 static void answer_of_read(void *arg)
 {
 	(void)arg;
@@ -245,7 +244,7 @@ static void refusals(void)
 	with_device(each_nak);
 }
 
-/* Nothing is forged: who gets no answer at all gives up. */
+/* Nothing is forged: without any answer, the victim gives up. */
 static void no_answer(void *arg)
 {
 	exs_qhandle_t q = queue_new(2);

@@ -83,7 +83,7 @@ static void detach(struct scene *s)
 
 /* -- hello */
 
-/* It is refused, counted, and told why. */
+/* The peer is refused with the reason, and counted. */
 static void bad_hello(struct scene *s, const struct hello *hello, int len, int reason,
 		      const char *what)
 {
@@ -137,7 +137,7 @@ static void bad_hellos(void)
 	attach(&s);
 }
 
-/* What a later version may say is not looked at: features and fields that nobody knows. */
+/* Features and fields of a later version are ignored. */
 static void later_hello(void)
 {
 	struct { struct hello h; char more[24]; } later = { .h = good_hello() };
@@ -253,7 +253,7 @@ static void eager_messages(struct scene *s, int fd, int count)
 		must_be(recv(fd, data, sizeof(data), 0), sizeof(data));
 }
 
-/* What it has told the peer still holds: room for more than 4096 bytes. */
+/* The hello that it sent still holds: room for more than 4096 bytes. */
 static void ring_lowered_meanwhile(void)
 {
 	struct scene s;
@@ -365,7 +365,7 @@ static void never_confirms(void)
 	must_be(delta("reject_backlog"), 1);
 	raw_close(&s.r);
 	wait_until(delta("live_conns") == 2);
-	/* Another one: all that is honest has the time that it has always. */
+	/* Another one: an honest peer has as much time as ever. */
 	usual = read_sysctl("handshake_timeout");
 	write_sysctl("handshake_timeout", short_handshake());
 	must_be(raw_half_connect(&s.r, &s.at), RDMA_CM_EVENT_CONNECT_RESPONSE);
@@ -377,7 +377,7 @@ static void never_confirms(void)
 	neighbour_lives(&s);
 }
 
-/* A host that can reach the port takes places in its backlog, and nothing of what the user may have. */
+/* A host that can reach the port takes places in the backlog, and nothing from the user's caps. */
 static void half_open_not_charged(void)
 {
 	struct scene s;
@@ -425,7 +425,7 @@ static void half_open_of_user(void)
 	neighbour_lives(&s);
 }
 
-/* It is connected and never speaks: nobody is bothered with it. */
+/* It is connected and never sends: accept() does not return it. */
 static void never_greets(void)
 {
 	struct hello hello = good_hello();
@@ -619,7 +619,7 @@ static void two_ends(void)
 	twice(&fin, &fin, "FIN twice");
 }
 
-/* Whoever asks again and again for an advert, without a byte to send, hurts nobody. */
+/* A peer that asks again and again for an advert, without a byte to send, does no harm. */
 static void many_requests(void)
 {
 	struct message request = { .type = REQUEST }, fin = { .type = FIN };
@@ -639,7 +639,7 @@ static void many_requests(void)
 	detach(&s);
 }
 
-/* A message that is announced and never comes is nothing that poll() speaks of. */
+/* poll() does not report a message that is announced and never comes. */
 static void announces_only(void)
 {
 	struct message request = { .type = REQUEST, .b = 100000 };
@@ -685,7 +685,7 @@ static void too_many_adverts(void)
 	for (i = 0; i < 40 && !raw_is_lost(&s.r); i++) {
 		m.a = e2e.seq ? i : 0;
 		raw_say(&s.r, &m);
-		/* Its credits come back by halves; this is not about those. */
+		/* Its credits come back by halves; this test is not about those. */
 		if (i == CREDITS / 2)
 			raw_hear(&s.r, CREDIT, &c);
 	}
@@ -793,7 +793,7 @@ static void eager_stream(void)
 	raw_write(&s.r, 0, 0, 0, (uint32_t)IMM_INDIRECT << 30 | 1);
 	say_eager(&s, 1, 10, 0);
 	is_refused(&s, "eager bytes after the ring");
-	/* What is allowed is read, also what was on its way when the ring came. */
+	/* Allowed bytes are read, also those that were under way when the ring came. */
 	attach_eager(&s);
 	raw_say(&s.r, &request);
 	raw_hear(&s.r, RING, &ring);
@@ -804,7 +804,7 @@ static void eager_stream(void)
 	neighbour_lives(&s);
 }
 
-/* Asking is answered as long as there may be more, and costs nobody anything else. */
+/* A request for more is answered as long as more are allowed, and has no other effect. */
 static void asks_for_credits(void)
 {
 	struct message ask = { .type = CREDIT, .b = 5 }, got;
@@ -903,7 +903,7 @@ static void ring_of_messages(void)
 	bad_ring_message(&s, &ring, &ring, "a second ring");
 	bad_ring_message(&s, &ring, &space, "space that nobody used");
 	bad_ring_message(&s, NULL, &space, "space of no ring");
-	/* What is allowed is taken, however little sense it makes, and read as it stands there. */
+	/* Allowed messages are taken, however little sense they make, and read as they are. */
 	attach_ring(&s, &got);
 	for (i = 0; i < 10; i++)
 		raw_write(&s.r, 0, 0, 0, (uint32_t)IMM_INDIRECT << 30 | 1);
@@ -943,7 +943,7 @@ static void bad_many_in_vain(struct scene *s, uint32_t features, const char *wha
 	is_refused(s, what);
 }
 
-/* An EAGER of no bytes that says that @c others wait. */
+/* An EAGER of no bytes that says, by @c, whether another waits. */
 static void bad_waiting(struct scene *s, uint32_t features, uint32_t c, const char *what)
 {
 	struct message eager = { .type = EAGER, .c = c };
@@ -972,7 +972,7 @@ static void many_messages(void)
 	bad_many_in_vain(&s, H_MANY, "many without a ring");
 	bad_waiting(&s, H_MESSAGE_RING | H_MANY, 2, "two that wait");
 	bad_waiting(&s, H_MESSAGE_RING, 1, "one that waits, to a victim that does not know of it");
-	/* What is allowed is taken, and read as it stands there. */
+	/* Allowed messages are taken, and read as they are. */
 	attach_ring(&s, &got);
 	for (i = 0; i < 10; i++)
 		raw_write(&s.r, 0, 0, 0, many(16, 42));
@@ -1233,7 +1233,7 @@ static void kills_twice(void)
 	neighbour_lives(&t.s);
 }
 
-/* Before the transfer: what it then writes finds no key. */
+/* Before the transfer: its later write finds no key. */
 static void kills_too_early(void)
 {
 	const struct message part = { .type = WRITTEN, .a = 100 };
@@ -1320,7 +1320,7 @@ static void longer_than_window(void)
 	neighbour_lives(&t.s);
 }
 
-/* A send waits, and what is behind it, when the peer lies. */
+/* A send waits, with others behind it, when the peer lies. */
 static void waits_for_liar(struct scene *s, exs_qhandle_t q, int (*behind)(int fd, exs_qhandle_t q))
 {
 	struct message m = { .type = WRITTEN, .a = WINDOW };
@@ -1382,7 +1382,7 @@ static void usual_after_revoke(void *usual)
 	write_sysctl("stall_timeout", *(long *)usual);
 }
 
-/* Nobody closes anything: the connection is reset, and the receive has its end. */
+/* Neither side closes: the connection is reset, and the receive ends. */
 static void never_gives_back_cancelled(void)
 {
 	long usual = read_sysctl("stall_timeout");
@@ -1430,7 +1430,7 @@ static void never_gives_back_dribbling(void)
 	neighbour_lives(&t.s);
 }
 
-/* The same with a read of Linux AIO, whose context cannot go before it. */
+/* The same with a read of Linux AIO, whose context cannot end before it. */
 static void never_gives_back_aio(void)
 {
 	long usual = read_sysctl("stall_timeout");

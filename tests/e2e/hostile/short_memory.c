@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * No memory in the threads that do what programs asked for: the debug kernel
- * lets one allocation below a given function fail (/sys/kernel/debug/failslab),
- * in whatever thread that is. faults.c has those of the caller.
+ * No memory in threads that work for programs: the debug kernel lets one allocation below a given function fail
+ * (/sys/kernel/debug/failslab), in whatever thread that is. faults.c has those of the caller.
  */
 #include "lib/async.h"
 
@@ -55,7 +54,7 @@ static void set_address(const char *attribute, unsigned long address)
 	set(attribute, t.s);
 }
 
-/* From the first byte of a function of the kernel or a module up to whatever comes next. */
+/* From the first byte of a function of the kernel or a module up to the next symbol. */
 static void set_range(const char *function)
 {
 	FILE *symbols = fopen("/proc/kallsyms", "re");
@@ -180,7 +179,7 @@ static void connecting(void)
 	with_attributes_restored(no_queue_pair);
 }
 
-/* What is read of a file. The connection is as good as before. */
+/* Data read from a file. The connection is as good as before. */
 static void no_piece(void *arg)
 {
 	exs_xferfile_t x = { .xf_file = { must(memfd_create("e2e", MFD_CLOEXEC)), 0, 8192 } };
@@ -234,7 +233,7 @@ static void polling(void)
 	with_attributes_restored(no_entry);
 }
 
-/* What arrives waits where it is, and so does what comes behind it. */
+/* Arriving data wait where they are, and so do those behind them. */
 static void waits_on(struct pair p, const char *where, int len)
 {
 	int i;
@@ -258,7 +257,7 @@ static void waits_for_place(const char *where, int len)
 	waits_on(p, where, len);
 }
 
-/* A message that no receive waits for is kept, and so is what comes before there is a ring. */
+/* A message that no receive waits for is kept, and so are bytes that come before there is a ring. */
 static void no_place(void *arg)
 {
 	(void)arg;
@@ -349,7 +348,7 @@ static void arrival_of_many(void)
 	with_attributes_restored(no_places_in_ring);
 }
 
-/* Messages go without, and what was charged for it is there for another connection's. */
+/* Messages go without a ring, and its charge is free for another connection's ring. */
 static void no_ring_of_messages(void *arg)
 {
 	enum { LEN = 5000, RING_PAGES = 256 * 1024 / 4096 };

@@ -114,7 +114,7 @@ static int socket_nonblock(void)
 	return socket(e2e.family, e2e.type | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
 }
 
-/* The number is taken out first: another thread may be at it, too. */
+/* The number is taken out first, because another thread may use it, too. */
 static void replace(volatile int *where, int fd)
 {
 	int old = __atomic_exchange_n(where, fd, __ATOMIC_SEQ_CST);
@@ -273,7 +273,7 @@ static void storming(void)
 		pthread_join(threads[i], NULL);
 }
 
-/* -- ioctls with random arguments: nothing is read or written that should not be */
+/* -- ioctls with random arguments: no memory is read or written that should not be */
 
 static const unsigned long requests[] = {
 	EXS_IOC_SUBMIT, EXS_IOC_WAIT, EXS_IOC_CLAIM, EXS_IOC_CANCEL, EXS_IOC_GETATTR,
@@ -311,7 +311,7 @@ static void random_ioctls(void)
 
 	fds[2] = region_new(mem, 4096, 0);
 	for (i = 0; i < 20000; i++) {
-		/* Now and then across the end of what is mapped. */
+		/* Now and then across the end of the mapping. */
 		at = (uint32_t *)(mem + 2048);
 		random_argument(&seed, at, 32, mem + 3000);
 		request = requests[pick(&seed, ARRAY_SIZE(requests))];

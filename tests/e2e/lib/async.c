@@ -136,7 +136,7 @@ static bool machine_idle(void)
 
 /*
  * One look would miss an event that comes a little too early for the next step, which then finds it there as if it had
- * caused it. The watch cannot fail what is right: nothing but the next step may cause an event, however late that is.
+ * caused it. The watch cannot fail without a defect: only the next step may cause an event, however late it is.
  * It is counted in looks at which the machine had nothing else to do, and not in time, which passes for a machine that
  * is held up, too. Where a thread of the case spins it never is idle: then it ends after WATCH_BUSY times as many.
  */

@@ -15,7 +15,7 @@ exs_qhandle_t queue_new(int depth);
 void needs_aio_reads(void);
 long queue_attr(exs_qhandle_t q, int attr);	/* EXS_ATTR_*: the kernel's view */
 const char *event_name(int type);
-/* What /proc/PID/fdinfo says of a queue or a region: whether it has that line, and that it must. */
+/* /proc/PID/fdinfo of a queue or a region: whether it has that line; and that it must have it. */
 bool fdinfo_has(pid_t pid, int fd, const char *line);
 void fdinfo_is(int fd, const char *name, long value);
 
@@ -23,15 +23,15 @@ void fdinfo_is(int fd, const char *name, long value);
 exs_event_t event_next(exs_qhandle_t q);
 /* The next event, and what it must be. */
 void event_is(exs_qhandle_t q, int type, exs_ahandle_t handle, int err, long length);
-/* The same, where nothing is left for it to wait for: it is there before the machine has had nothing to do for long. */
+/* The same, for an event that nothing delays: it comes before the machine was idle for long. */
 void event_is_soon(exs_qhandle_t q, int type, exs_ahandle_t handle, int err, long length);
-/* That of @start, of a socket whose sends are not delivered at first: once they are, it waits for nothing else. */
+/* The event of @start, on a socket whose sends are not delivered at first: it comes as soon as they are. */
 void event_is_soon_after_delivery(void (*start)(int fd, exs_qhandle_t q), int type, exs_ahandle_t handle);
 /* Checks an event that was taken. */
 void event_check(const exs_event_t *ev, int type, exs_ahandle_t handle, int err, long length);
 /* The queue stays empty. Watches for a while, so that an event that comes a little too early cannot slip past. */
 void no_event(exs_qhandle_t q);
-/* The same, once another connection was made and used: what could have happened on this one has. */
+/* The same, after another connection was made and used: pending work of this one is done by then. */
 void no_event_after_others(exs_qhandle_t q);
 int event_newfd(const exs_event_t *ev);
 
@@ -44,7 +44,7 @@ void start_send(int fd, const void *buf, size_t len, exs_qhandle_t q, exs_ahandl
 exs_op_t an_op(int type, int fd, void *buf, size_t len, exs_ahandle_t handle);
 void start_recv(int fd, void *buf, size_t len, int flags, exs_qhandle_t q, exs_ahandle_t h, exs_mhandle_t m);
 
-/* What the library does not show: the ring, as a hostile or curious program maps it. */
+/* The ring, as a hostile or curious program maps it; the library does not show it. */
 struct ring {
 	volatile struct exs_ring_head *head;
 	const volatile struct exs_ring *ring;

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0
 # shellcheck shell=bash
 # Cases in shell, reported as those in C are (lib/e2e.h). A script sources this, defines functions case_NAME and calls
-# run_cases "$@". Each runs in a subshell, in a directory of its own; whatever it started ends with it.
+# run_cases "$@". Each runs in a subshell, in a directory of its own; the processes that it started end with it.
 
 # shellcheck disable=SC2034	# of the scripts
 TOP=$(cd "$(dirname "${BASH_SOURCE[0]}")/../../.." && pwd)
@@ -17,7 +17,7 @@ open_nothing()
 	mkfifo "$pipe" && exec {NOTHING}<> "$pipe" && rm "$pipe"
 }
 
-# To start a program takes a tenth of a second in a guest, so what is done often is done by the shell itself.
+# To start a program takes a tenth of a second in a guest, so frequent steps are done by the shell itself.
 pause()
 {
 	[ -n "$NOTHING" ] || open_nothing
@@ -110,7 +110,7 @@ one_case()
 	declare -F "$call" > /dev/null || call=hand_$name
 	declare -F "$call" > /dev/null || { echo "not ok $name: no such case: --list names them"; return 1; }
 	CASE_DIR=$(mktemp -d /run/exs/case.XXXXXX)
-	# In the background with job control: a process group of its own, so that nothing of it stays.
+	# In the background with job control: a process group of its own, so that no process of it stays.
 	set -m
 	( cd "$CASE_DIR" && "$call" ) > "$CASE_DIR/.out" 2>&1 &
 	pid=$!

@@ -12,7 +12,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* Of a reason, with how it begins. */
+/* The length of a reason, with its beginning. */
 #define LINE_LEN (REASON_MAX + 16)
 
 void control_send(const char *format, ...)
@@ -28,7 +28,7 @@ void control_send(const char *format, ...)
 	must_be(send(e2e.control, line, n, MSG_NOSIGNAL), n);
 }
 
-/* One byte at a time: what follows the line may be for another process. */
+/* One byte at a time: bytes after the line may be for another process. */
 static void read_line(char *line, const char *what)
 {
 	size_t n = 0;

@@ -22,12 +22,12 @@ struct snapshot {
 	struct row rows[ROWS_MAX];
 };
 
-/* Rows of this kind are zero when nobody uses the module. */
+/* Rows of this kind are zero when the module is not in use. */
 #define LIVE "live_"
 
 static struct snapshot mark;
 
-/* The module counts in each network namespace: these are all that the tests use. */
+/* The module counts in each network namespace: the tests use only these. */
 static int counters_fds[NAMESPACES_MAX], counters_count;
 
 static void open_counters(void *arg)
@@ -142,7 +142,7 @@ static const struct row *leaked(const struct snapshot *s, long *was)
 			continue;
 		*was = 0;
 		find(&mark, s->rows[i].name, was);
-		/* Less than before: what another case left has gone. */
+		/* Less than before: an object that another case left is gone. */
 		if (s->rows[i].value > *was)
 			return &s->rows[i];
 	}
@@ -234,7 +234,7 @@ void write_sysctl(const char *name, long value)
 		in_each_namespace(write_setting, &s);
 }
 
-/* All of net.exs.* as a program finds it, so that what a case changed does not outlive it. */
+/* All of net.exs.* as a program finds it, so that a case's changes do not outlive it. */
 static struct snapshot sysctls;
 
 static void keep_sysctl(const char *name)
@@ -272,7 +272,7 @@ void sysctls_restore(void)
 
 	if (!sysctls_changed || !*sysctls_changed)
 		return;
-	/* Whatever this namespace has: it may have been another's that was changed. */
+	/* Whatever this namespace has: the case may have changed that of another. */
 	for (i = 0; i < sysctls.count; i++)
 		write_sysctl(sysctls.rows[i].name, sysctls.rows[i].value);
 	*sysctls_changed = false;

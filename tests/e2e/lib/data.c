@@ -131,7 +131,7 @@ void recv_all(int fd, uint64_t seed, uint64_t pos, size_t len)
 	}
 }
 
-/* What the peer's ring takes of a stream of AF_EXS though nobody reads; of others: not known. */
+/* Bytes that the peer's ring takes of a stream of AF_EXS without a reader; other sockets: not known. */
 static uint64_t ring_of(int fd)
 {
 	socklen_t len = sizeof(int);
@@ -148,7 +148,7 @@ static uint64_t unsent(int fd)
 }
 
 /*
- * Full for good: what the socket buffered has gone as far as it can. A ring's last quarter may be on its
+ * Full for good: the bytes that the socket buffered have gone as far as they can. A ring's last quarter may be on its
  * way back to us; if less than the rest has gone, the peer's kernel has yet to come to it, and is given time.
  */
 static bool stays_full(int fd, uint64_t pos)

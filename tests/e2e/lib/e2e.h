@@ -7,7 +7,7 @@
  * ordinary sockets), under a time limit, and prints one line:
  *
  *	ok NAME@VARIANT
- *	not ok NAME@VARIANT: FILE:LINE: what was expected and what was there
+ *	not ok NAME@VARIANT: FILE:LINE: what was expected, and what was found
  *	skip NAME@VARIANT: why it cannot run here
  *
  * After every case the live objects of /proc/net/exs must have their former
@@ -57,7 +57,7 @@
 #define ON_ALL6		(ON_STREAM | ON_SEQ | ON_STREAM6 | ON_SEQ6)
 #define ON_EXS		0	/* no variants: AF_EXS, and the case says which */
 
-/* What a case cannot do without; it is skipped where that is missing. */
+/* Requirements of a case; it is skipped where one is missing. */
 #define NEEDS_ONE	0x01	/* both ends on one machine, one namespace      */
 #define NEEDS_FAULTS	0x02	/* the debug kernel's fault injection           */
 #define NEEDS_RXE	0x04	/* not siw                                      */
@@ -73,7 +73,7 @@ struct e2e_case {
 	int limit;			/* seconds; 0: LIMIT           */
 	void (*before)(void);		/* first, in the case's process: may skip() */
 	const void *arg;		/* e2e.arg, of cases that share a function */
-	bool named;			/* runs only if it is named: another test does that */
+	bool named;			/* runs only if it is named: another test covers it */
 };
 
 /* Seconds that anything may take; a failure bound, scaled on debug kernels. */
@@ -160,7 +160,7 @@ double now(void);
 enum { BREATH_MS = 2 };
 void breathe(void);		/* between two looks at a counter       */
 
-/* Waits for a condition that no descriptor can tell. */
+/* Waits for a condition that no descriptor reports. */
 #define wait_until(cond)						\
 	do {								\
 		double wait_end = now() + limit_ms() / 1e3;		\
@@ -175,7 +175,7 @@ void breathe(void);		/* between two looks at a counter       */
 /* lib/stacks.c: of all threads, to standard output and the kernel's log */
 void print_stacks(void);
 int workers_in(const char *function);	/* workers of the kernel that are in it */
-int workers_below(const char *caller, const char *function);	/* those that @caller brought there */
+int workers_below(const char *caller, const char *function);	/* those that @caller has called */
 int workers_not_below(const char *caller, const char *function);	/* the others */
 
 /* lib/process.c: processes and threads of a case */
@@ -186,14 +186,14 @@ void shell(const char *line);	/* a command, which must succeed         */
 /* The device of topology one. */
 void delete_device(void);
 void add_device(void);
-/* @fn in a process of its own, which may delete it: whatever that one's end, the next case has it. */
+/* @fn in a process of its own, which may delete it: afterwards the next case has it again. */
 void with_device_restored(void (*fn)(void *arg));
-/* What the child said with tell(): waits. */
+/* The child's message by tell(): waits. */
 struct pipe_pair { int rd, wr; };
 struct pipe_pair pipe_open(void);
 void tell(int fd, long value);
 long hear(int fd);
-void drop_privileges(void);	/* to nobody, with no capabilities       */
+void drop_privileges(void);	/* to user nobody, no capabilities        */
 /* CAP_SYS_RESOURCE, which no cap of the module's bounds; cases begin without it. */
 void set_unbounded(bool yes);
 void raise_limit(int resource, long n);	/* RLIMIT_*, hard and soft               */
@@ -201,7 +201,7 @@ void forbid_call(int number, int err);	/* SYS_*: it fails from now on, as by a s
 /* This thread on that processor; with a priority before all threads of a lower one, and before workers. */
 void run_on(int processor);
 void run_first(int processor, int priority);
-bool state_is(pid_t tid, char state);	/* that thread's, as ps(1) shows it */
+bool state_is(pid_t tid, char state);	/* state of that thread, as ps(1) shows it */
 void wait_blocked(pid_t tid);	/* until that thread sleeps in the kernel */
 void catch_signal(int sig, int flags);
 extern volatile sig_atomic_t signals_caught;
@@ -276,11 +276,11 @@ void recv_all(int fd, uint64_t seed, uint64_t pos, size_t len);
 size_t send_until_full(int fd, uint64_t seed);	/* leaves O_NONBLOCK as it is */
 void *pages(size_t len);		/* zeroed, page aligned           */
 
-/* lib/held_page.c: a page that holds up whoever touches it; skips the case where there is no userfaultfd */
+/* lib/held_page.c: a page that delays every access; skips the case where there is no userfaultfd */
 struct held_page { int fd; char *mem; bool written; };
 struct held_page held_page_open(void);
-struct held_page held_page_of(const void *data, size_t len);	/* may be read, holds up who writes */
-void held_page_wait(const struct held_page *page);	/* until somebody does */
+struct held_page held_page_of(const void *data, size_t len);	/* may be read, delays writes */
+void held_page_wait(const struct held_page *page);	/* until there is an access */
 void held_page_let_go(const struct held_page *page);
 void held_page_refuse(const struct held_page *page);	/* let go, but the write fails */
 /* A socket whose lock (lock_sock) a thread has, in a setsockopt() that does not end before unlock_socket(). */

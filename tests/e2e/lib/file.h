@@ -7,7 +7,7 @@
 
 #include "e2e.h"
 
-/* Polls of it by others than the calling process, the kernel included, have no answer until the server is gone. May
+/* Polls of it by other processes than the caller, and by the kernel, have no answer until the server is gone. May
  * skip the case. fuse.c
  */
 struct silent_file { int fd; pid_t server; };
@@ -28,7 +28,7 @@ struct guard {
 
 /* *@file is opened again: some kernels ask only of those opened under guard. May skip the case. */
 struct guard guard_open(int *file);
-/* Until somebody wants to read. Return: what it is to be answered by. */
+/* Wait for a reader. Return: the number for the answer. */
 int guard_wait(const struct guard *g);
 /*
  * FAN_ALLOW, FAN_DENY. The last answer but for FAN_DENY: some kernels ask twice, and

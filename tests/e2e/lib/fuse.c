@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * A file system of one file, with only the requests that the tests need. It is a process
- * of its own: a process that waits for itself could not even be killed.
+ * of its own: a process that waits for itself could not be killed.
  */
 #include "file.h"
 

@@ -71,7 +71,7 @@ static const struct {
 	{ "two", { { "10.77.1.1", "10.77.1.2" }, { "fd77:1::1", "fd77:1::2" } } },
 };
 
-static int reason_fd = STDERR_FILENO;	/* where a failing process says why */
+static int reason_fd = STDERR_FILENO;	/* where a failing process writes the reason */
 static const char *serve_address, *to_address;
 
 double now(void)
@@ -103,7 +103,7 @@ static int scale(void)
 	return factor("EXS_SLOW");
 }
 
-/* And where a limit takes no time, it is longer. */
+/* Where waiting takes no time, limits are longer. */
 static int patience(void)
 {
 	return scale() * factor("E2E_PATIENCE");
@@ -315,7 +315,7 @@ static int limit_of(const struct e2e_case *c)
 	return c->limit ? c->limit : LIMIT;
 }
 
-/* Runs the server half and says over the control channel how it went. */
+/* Runs the server half and reports the result over the control channel. */
 static void serve_case(const struct e2e_case *c, int control, bool leaks)
 {
 	char why[REASON_MAX] = "", line[REASON_MAX + 16];
@@ -334,7 +334,7 @@ static void serve_case(const struct e2e_case *c, int control, bool leaks)
 		return;
 }
 
-/* What the server's runner had to say; the case's own lines go before it. */
+/* The output of the server's runner; the case's own lines go before it. */
 static int read_end(int control, int limit, char *why, size_t size)
 {
 	struct timeval tv = { .tv_sec = (limit + LIMIT) * patience() };
@@ -507,7 +507,7 @@ static unsigned int wanted_variants(const struct e2e_case *c, char **names)
 	return found;
 }
 
-/* Which are our own, of those that wanted_variants() says. */
+/* Those of EXS, among the result of wanted_variants(). */
 static unsigned int own_variants(unsigned int from)
 {
 	unsigned int own = 0;
@@ -555,7 +555,7 @@ static unsigned int visited_variants(const struct e2e_case *c, char **names)
 	return wanted_variants(c, names);
 }
 
-/* A name that no case has, or NULL: what a list of names says would else not be run, and nobody would know. */
+/* A name that no case has, or NULL: otherwise a misspelt name would go unnoticed. */
 static const char *unknown_name(const struct e2e_case *cases, char **names)
 {
 	const struct e2e_case *c;

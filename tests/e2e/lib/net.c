@@ -15,7 +15,7 @@
 
 #include <linux/exs.h>
 
-/* Only AF_EXS answers the probe: a number that the kernel uses for something else does not. */
+/* Only AF_EXS answers the probe: another family with this number does not. */
 static bool answers(int family)
 {
 	struct exs_ioc_probe probe = { .size = sizeof(probe) };
@@ -162,7 +162,7 @@ union address peer_of(int fd)
 	return a;
 }
 
-/* Without a fallback, unless told otherwise: what EXS does is to be seen. */
+/* Without a fallback, unless told otherwise: the tests are about EXS. */
 int new_socket(void)
 {
 	int fd = must(socket(e2e.family, e2e.type | SOCK_CLOEXEC, e2e.protocol));
@@ -178,7 +178,9 @@ int socket_on(enum side side)
 	return new_socket();
 }
 
-/* Of no socket at any address: the one that a socket of a single address gets may be in use, or closing, at another. */
+/*
+ * A port that no socket has at any address: a port that is free at one address may be in use, or closing, at another.
+ */
 int free_port(void)
 {
 	union address any = address_from(AF_INET6, "::", 0);

@@ -46,7 +46,7 @@ void join(pid_t pid)
 {
 	int status = reap(pid);
 
-	/* If it failed it said why, and that comes first. */
+	/* If it failed it has reported the reason, which comes first. */
 	check(!status, "process %d ended with wait status %#x", pid, status);
 }
 

@@ -34,7 +34,7 @@ long say_result(const char *what, long result)
 
 #define LINES	8
 
-/* What is meant to be different: the name that it has in exs(7), which says why. */
+/* Intended differences: each by its name in exs(7), which gives the reason. */
 static const struct { const char *name, *cases[LINES]; } differences[] = {
 	{ "Urgent data", {
 	  "urgent",
@@ -99,7 +99,7 @@ static bool is_meant(const char *name)
 	return false;
 }
 
-/* Where that record begins to differ from TCP's, from the last call before that on. */
+/* The place where this record begins to differ from TCP's, from the last call before it on. */
 static size_t same_until(int side)
 {
 	size_t i, from = 0;

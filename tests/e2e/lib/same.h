@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * One body on TCP over loopback, on IPPROTO_EXS, and on a socket of that which fell back. What
- * came of it, return values, errnos, poll masks and data, is written down and must be the
- * same, but for what a table of differences has, which exs(7) explains; and that must be
- * different. A socket that fell back is TCP's: there are no differences.
+ * One body on TCP over loopback, on IPPROTO_EXS, and on a socket of that which fell back. Return values, errnos, poll
+ * masks and data are recorded and must be the same, except for a table of differences, which exs(7) explains; these
+ * must be different. A socket that fell back is TCP's: there are no differences.
  */
 #ifndef E2E_SAME_H
 #define E2E_SAME_H

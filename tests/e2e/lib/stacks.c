@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Where everybody is, when something does not end: it may never happen again. */
+/* The stacks of all threads, when something does not end: it may never happen again. */
 #include "e2e.h"
 
 #include <dirent.h>
@@ -83,7 +83,7 @@ void print_stacks(void)
 		globfree(&threads);
 	}
 	fflush(stdout);
-	/* What the processors are doing goes to the kernel's log. */
+	/* The state of the processors goes to the kernel's log. */
 	fd = open("/proc/sysrq-trigger", O_WRONLY | O_CLOEXEC);
 	if (fd < 0)
 		return;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * BPF programs of cgroups decide of bind() and connect(), and change addresses; those of a sockmap read data. TCP is
+ * BPF programs of cgroups decide about bind() and connect(), and change addresses; those of a sockmap read data. TCP is
  * the reference.
  */
 #include "lib/async.h"
@@ -25,7 +25,7 @@ static int bpf(int command, union bpf_attr *attr)
 	return syscall(SYS_bpf, command, attr, sizeof(*attr));
 }
 
-/* Of a case: it is a process, and leaves it in the end. */
+/* The cgroup of a case, whose process leaves it in the end. */
 static char group[64];
 
 static void enter_group(const char *path)
@@ -71,7 +71,7 @@ static void leave_group(void)
 #define SKIP_UNLESS(reg, value, n) { .code = BPF_JMP | BPF_JNE | BPF_K, .dst_reg = reg, .imm = value, .off = n }
 #define RETURN		{ .code = BPF_JMP | BPF_EXIT }
 
-/* What a program gets: a socket, rather than an address. */
+/* The context of a program: a socket instead of an address. */
 static bool takes_socket(int type)
 {
 	return type == BPF_CGROUP_INET_SOCK_CREATE || type == BPF_CGROUP_INET_SOCK_RELEASE ||
@@ -134,7 +134,7 @@ static void redirect(int port, bool others, int type)
 	attach(program, ARRAY_SIZE(program), type);
 }
 
-/* What a program may know of the socket: that of a TCP socket. */
+/* A program may see as much as of a TCP socket. */
 static void only_tcp(int type)
 {
 	const struct bpf_insn program[] = {
@@ -171,7 +171,7 @@ static void connect_forbidden(void)
 	must_fail(connect(c, &other.sa, shortest(&other)), EPERM);
 	must_fail(exs_connect(c, &other.sa, address_len(&other), 0, q, 1), EPERM);
 	no_event(q);
-	/* Nothing has come of it, and others are let through. */
+	/* The refused one has no effect, and others are allowed. */
 	must(connect(c, &to.sa, address_len(&to)));
 	leave_group();
 }
@@ -382,7 +382,7 @@ static void accepted_have_port(int l, const union address *to, bool have)
 		check((port_of(&names[i]) == PORT) == have, "socket %d has port %d", i, port_of(&names[i]));
 }
 
-/* An accepted socket is in the listener's cgroup, whoever accepts it. */
+/* An accepted socket is in the listener's cgroup, whichever process accepts it. */
 static void of_the_listener(void)
 {
 	union address before, inside = address_of(SERVER, free_port());
@@ -400,7 +400,7 @@ static void of_the_listener(void)
 	leave_group();
 }
 
-/* So is the TCP socket that one has beside it: it is bound, too. */
+/* So is the TCP socket beside it, which is bound, too. */
 static void of_the_one_beside(void)
 {
 	union address at = address_of(SERVER, PORT);
@@ -466,7 +466,7 @@ static void made_and_released(void)
 	leave_group();
 }
 
-/* After bind(2): the TCP socket beside ours is bound as any is; without one there is nothing that they could see. */
+/* After bind(2): the TCP socket beside ours is bound as any is; without one the programs see no bind(). */
 static void bound_before(void)
 {
 	const struct bpf_insn forbid[] = { SET(BPF_REG_0, 0), RETURN };

@@ -40,7 +40,7 @@ static void connections(void)
 	recv_all(q.s, 1, 0, 100);
 }
 
-/* The cap of the user who listens: the client is refused, and nobody else suffers. */
+/* The cap of the user who listens: the client is refused, and no other user is affected. */
 static void connections_of_listener(void)
 {
 	int fd = listener(16), c;
@@ -96,7 +96,7 @@ static void queues(void)
 	queue_new(4);
 }
 
-/* What is made on one processor and goes on another counts in all. */
+/* An object that is made on one processor and freed on another counts correctly in all. */
 static void processors(void)
 {
 	int n = sysconf(_SC_NPROCESSORS_ONLN), i;
@@ -206,7 +206,7 @@ static void one_namespace(bool root)
 	tell(d.in.wr, 1);
 	join(pid);
 	must_be(delta("limit_queues"), 2);
-	/* Nobody else is bothered. */
+	/* Other users are not affected. */
 	queue_new(4);
 }
 
@@ -233,11 +233,11 @@ static void other_network(void *arg)
 	must_be(counter_here("live_queues"), 0);
 	q = queue_new(4);
 	must_be(counter_here("live_queues"), 1);
-	/* Stricter than the machine it may be, and counts what refuses. */
+	/* It may be stricter than the machine, and counts its refusals. */
 	write_sysctl("max_user_queues", 2);
 	must_fail(exs_qcreate(4), ENOBUFS);	/* one of them is in the other namespace */
 	must_be(counter_here("limit_queues"), 1);
-	/* More generous it cannot be. */
+	/* It cannot be more generous. */
 	write_sysctl("max_user_queues", 1000);
 	while (counter_here("live_queues") < 4)
 		queue_new(4);
@@ -312,7 +312,7 @@ static void grouped_listener(void *arg)
 /* Too long to go with its header: that takes a ring. */
 static char long_send[2000];
 
-/* Workers make it, when a peer sends; whoever listens pays. */
+/* Workers make it, when a peer sends; the listener's cgroup is charged. */
 static void ring_in_cgroup(void)
 {
 	struct dweller d = { pipe_open(), pipe_open(), false };
@@ -340,7 +340,7 @@ static void ring_in_cgroup(void)
 	must(rmdir(GROUP));
 }
 
-/* Somebody else has its region. It writes to a page of each page table: for these a fork needs memory. */
+/* Another process has its region. It writes to a page of each page table: for these a fork needs memory. */
 static void slow_forker(void *arg)
 {
 	const int *way = arg;
@@ -371,7 +371,7 @@ static bool forks_slowly(pid_t pid)
 	return strstr(text, "mem_cgroup_handle_over_high") && strstr(text, "copy_page_range");
 }
 
-/* The end of a region does not wait for what its address space does with pages. */
+/* The end of a region does not wait for changes of pages in its address space. */
 static void slow_fork(void)
 {
 	int way[2], m;
@@ -493,10 +493,10 @@ static void slow_group_listens(void)
 	write_sysctl("max_user_workers", 1);
 	pid = spawn(slow_listener, &d);
 	to = address_of(SERVER, hear(d.out.rd));
-	/* It has the case's time: on a busy machine it takes long. */
+	/* It has all the time of the case: on a busy machine it takes long. */
 	while (n += more_connects(&to, fds, n), slow_accepts() != 1 || !delta("turns_waited"))
 		breathe();
-	/* Not ETIMEDOUT: the peer has not heard of it. */
+	/* Not ETIMEDOUT: the peer has not received a request. */
 	wait_until(short_connect(&to) == ENOBUFS);
 	for (i = 1; i < n; i += 2)
 		close(fds[i]);
@@ -525,7 +525,7 @@ static void grouped_sender(void *arg)
 	check(group_memory() - before >= MIB, "sends of 4 MiB: the cgroup has %ld bytes more", group_memory() - before);
 }
 
-/* Plain sends are copied; whoever makes them pays. */
+/* Plain sends are copied, and charged to the sender's cgroup. */
 static void sends_in_cgroup(void)
 {
 	struct pair p;
@@ -541,13 +541,13 @@ static void sends_in_cgroup(void)
 
 enum {
 	CROWD = 400,
-	/* What a socket and its file take of it, too: see Documentation/performance.md. */
+	/* Includes the memory of a socket and its file: see Documentation/performance.md. */
 	END_KIB = 15,
 	/* Each processor has 256 KiB in advance. */
 	IN_ADVANCE_KIB = 1024,
 };
 
-/* Both ends' programs pay; the CM's and the device's memory is nobody's. */
+/* Both ends' programs are charged, but not for memory of the CM and the device. */
 static void grouped_crowd(void *arg)
 {
 	struct pair warm, crowd[CROWD];
@@ -569,7 +569,7 @@ static void grouped_crowd(void *arg)
 	pair_close(&warm);
 }
 
-/* What it will need once it is used it has not got yet. */
+/* It does not have the memory yet that it will need when it is used. */
 static void idle_in_cgroup(void)
 {
 	if (!access("/sys/kernel/debug/failslab", F_OK))
@@ -580,7 +580,7 @@ static void idle_in_cgroup(void)
 	must(rmdir(GROUP));
 }
 
-/* It counts like what is pinned; the connection that cannot have one ends, and what it was sending. */
+/* It counts like pinned memory; a connection that cannot have one ends, with its sends. */
 static void ring_charged(void)
 {
 	exs_qhandle_t q = queue_new(1);
@@ -599,7 +599,7 @@ static void ring_charged(void)
 	must_be(counter("live_rings"), 1);
 }
 
-/* What peers ask for has a bound even where a user has none, and a peer waits for it. */
+/* Memory that peers ask for has a bound even if a user has none, and a peer waits for it. */
 static void peers_together(void)
 {
 	struct pair p, q;
@@ -681,7 +681,7 @@ static void messages_without_ring(void)
 	must_be(counter("live_rings"), 0);
 }
 
-/* -- siw connects by TCP, in a worker if nobody waits for it */
+/* -- siw connects by TCP, in a worker if no thread waits for it */
 
 static void other_connection(const char *address)
 {
@@ -698,8 +698,8 @@ static void other_connection(const char *address)
 }
 
 /*
- * More connects into the black hole than there are workers for hand-shakes; before any
- * of them has ended somebody else's hand-shake is done.
+ * More connects into the black hole than there are workers for hand-shakes; before any of them has ended, another
+ * user's hand-shake is done.
  */
 static void connects_into_black_hole(void)
 {
@@ -805,7 +805,7 @@ static void operations(void)
 	no_event(other);
 }
 
-/* Files that wait to be sent are held, even if nobody has them open any more: each counts, too. */
+/* Files that wait to be sent are held, even if no process has them open: each counts, too. */
 static void files_held(void)
 {
 	enum { FILES = 5, LEN = 1 << 20 };
@@ -829,7 +829,7 @@ static void files_held(void)
 	must_be(event_next(q).exs_evt_errno, 0);
 }
 
-/* A queue that is gone leaves the room of its operations to others. */
+/* A queue that is gone leaves the room of its operations to other queues. */
 static void operations_of_the_gone(void)
 {
 	exs_qhandle_t q = queue_new(OPS), other = queue_new(OPS);
@@ -867,7 +867,7 @@ static void polls_over(void)
 	}
 }
 
-/* An ordinary socket that operations hold counts, once for each direction, until they have let it go. */
+/* An ordinary socket that operations hold counts, once for each direction, until they have released it. */
 static void sockets_held(void)
 {
 	enum { STEP = 64, HELD = 2 };
@@ -905,7 +905,7 @@ static void disabled(void)
 	must_fail(connect(c, &to.sa, address_len(&to)), ECONNREFUSED);
 	must_be(delta("reject_disabled"), 2);
 	must_be(delta("refused_disabled"), 1);
-	/* What is connected stays. */
+	/* Existing connections stay. */
 	send_all(p.c, 1, 0, 100);
 	recv_all(p.s, 1, 0, 100);
 	write_sysctl("enabled", 1);
@@ -1041,7 +1041,7 @@ static void orphan_charged(void)
 	wait_until(!connect(c, &to.sa, address_len(&to)));
 }
 
-/* An attempt that was refused is over: its end waits for nobody. */
+/* An attempt that was refused is over: its end waits for no peer. */
 static void refused_is_over(void)
 {
 	union address to = address_of(SERVER, 9);
@@ -1089,7 +1089,7 @@ static void unreachable_nonblock(void)
 	union address to = black_hole();
 	int fd = new_socket(), patient = new_socket(), got;
 
-	/* The end of an attempt that may be over is for the next connect() to tell: this one is not. */
+	/* The next connect() reports the end of an attempt that may be over: this one is not. */
 	write_sysctl("connect_timeout", 3600 * 1000);
 	set_nonblock(patient, true);
 	must_fail(connect(patient, &to.sa, address_len(&to)), EINPROGRESS);

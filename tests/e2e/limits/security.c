@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Security modules decide of the calls as of the plain ones, on every kind of socket. */
+/* Security modules decide about the calls as about plain ones, on every kind of socket. */
 #include "lib/kinds.h"
 
 #include <fcntl.h>
@@ -13,7 +13,7 @@
 
 static char byte;
 
-/* -- Landlock: who may bind and connect TCP sockets to which ports */
+/* -- Landlock: which TCP ports may be bound and connected to */
 
 /* The kernel's, which older headers do not have. */
 struct landlock_rules { uint64_t fs, net; };
@@ -58,7 +58,7 @@ static void landlock_connect(const struct kind *k)
 	must_be(queue_attr(q, EXS_ATTR_SUBMITTED), 0);
 	must(exs_connect(c, &to.sa, address_len(&to), 0, q, 2));
 	event_is(q, EXS_EVT_CONNECT, 2, 0, 0);
-	/* Nobody was there meanwhile. */
+	/* No peer was there meanwhile. */
 	set_nonblock(other, true);
 	must_fail(accept(other, NULL, NULL), EAGAIN);
 }
@@ -75,7 +75,7 @@ static void landlock_bind(void)
 	must(exs_bind(kind_socket(&kind_udp), &any.sa, address_len(&any)));
 }
 
-/* Whatever this kernel's Landlock thinks of the family, it thinks of both calls. */
+/* However this kernel's Landlock treats the family, it treats both calls alike. */
 static void landlock_native(void)
 {
 	exs_qhandle_t q = queue_new(1);
@@ -109,8 +109,8 @@ static int inet_call(int (*call)(int fd, const struct sockaddr *addr, socklen_t 
 }
 
 /*
- * IPPROTO_EXS is not TCP, and no security module is asked of a fallback, as exs(7) says. Some
- * versions of Landlock take each stream socket for TCP, and refuse both ways.
+ * IPPROTO_EXS is not TCP, and no security module is asked about a fallback, as exs(7) says. Some versions of Landlock
+ * treat each stream socket as TCP, and refuse both ways.
  */
 static void landlock_fallback(void)
 {
@@ -134,7 +134,7 @@ static void landlock_fallback(void)
  * -- AppArmor, on all kernels: a profile without streams of IPv4 and of AF_EXS, whose number
  * it knows as "wanpipe". It is entered when sockets are there, so every call meets the hook
  * of its own: socket_bind, _listen, _accept, _connect, _sendmsg (files, too), _recvmsg,
- * _shutdown. Of poll(2) no security module is asked, so exs_poll() is not refused either.
+ * _shutdown. No security module is asked about poll(2), so exs_poll() is not refused either.
  */
 
 #define SECURITYFS	"/sys/kernel/security"
@@ -159,7 +159,7 @@ static bool apparmor_on(void)
 	return on;
 }
 
-/* Allows everything but what @deny says. @how: what becomes of it. */
+/* Allows everything except @deny. @how: what happens to it. */
 static void profile(const char *how, const char *name, const char *deny)
 {
 	char command[100];
@@ -173,7 +173,7 @@ static void profile(const char *how, const char *name, const char *deny)
 	check(!pclose(parser), "%s failed", command);
 }
 
-/* What was there before. */
+/* The objects that were there before the profile was entered. */
 struct before {
 	exs_qhandle_t q;
 	int listener, socket, file;
@@ -293,7 +293,7 @@ static void apparmor_leave(bool mounted)
 		must(umount(SECURITYFS));
 }
 
-/* Nothing of it stays behind, however the calls end. */
+/* No profile stays behind, however the calls end. */
 static void apparmor_calls(void)
 {
 	bool mounted = apparmor_enter();

@@ -28,7 +28,7 @@ static void other(void (*fn)(void *arg), void *arg)
 
 /* -- reads of files */
 
-/* A send that has ended waits for no turn, and lets its file go. */
+/* A send that has ended waits for no turn, and releases its file. */
 static void feed_leaves(void)
 {
 	exs_xferfile_t stuck = { .xf_file = { .fd_len = 10 } }, x = stuck;
@@ -88,7 +88,7 @@ struct stuck {
 	pthread_t threads[STUCK];
 };
 
-/* The file is there only when the socket is locked by a read that comes to no end. */
+/* The file is there only when the socket is locked by a read that does not end. */
 static void stick(struct stuck *s)
 {
 	exs_xferfile_t x = { .xf_file = { .fd_len = 10 } };
@@ -198,7 +198,7 @@ static void closes(void *arg)
 	event_is(q, EXS_EVT_CLOSE, 7, 0, 0);
 }
 
-/* A socket from another user, whose receive was cancelled and waits for a turn to let it go. */
+/* A socket from another user, whose receive was cancelled and waits for a turn to release it. */
 static void shared_close(void)
 {
 	exs_qhandle_t q = queue_new(2);
@@ -216,7 +216,7 @@ static void shared_close(void)
 
 /* -- last references of ordinary sockets that would linger */
 
-/* What a receive holds that nothing comes for. Returns the peer. */
+/* A socket that is held by a receive without data. Returns the peer. */
 static int last_reference(exs_qhandle_t q, int seconds, size_t *sent)
 {
 	struct linger l = { .l_onoff = 1, .l_linger = seconds };
@@ -232,7 +232,7 @@ static int last_reference(exs_qhandle_t q, int seconds, size_t *sent)
 	return p.c;
 }
 
-/* They do not: nobody waits in close(2). What they have sent arrives nevertheless. */
+/* They do not linger: no thread waits in close(2). Their sends arrive nevertheless. */
 static void lingering(void)
 {
 	exs_qhandle_t q = queue_new(2);
@@ -259,7 +259,7 @@ static void lingering_for_no_time(void)
 	wait_until(so_error(fd) == ECONNRESET);
 }
 
-/* The program has the socket still: its option stays. */
+/* The program still has the socket: its option stays. */
 static void lingering_later(void)
 {
 	struct linger l = { .l_onoff = 1, .l_linger = 3600 };
@@ -318,7 +318,7 @@ static void silent_files(void)
 	}
 	tell(pp.wr, 1);
 	other(polls, NULL);
-	/* What waits for its turn can be cancelled; what is asking cannot. */
+	/* A poll that waits for its turn can be cancelled; one that is asking files cannot. */
 	must_be(exs_cancel(q, -1, 0, 0), 0);
 	must_be(event_next(q).exs_evt_errno, ECANCELED);
 	no_event(q);
@@ -328,7 +328,7 @@ static void silent_files(void)
 		event_next(q);
 }
 
-/* What was ready when it was submitted is not any more when it has its turn: it waits for the others. */
+/* A descriptor that was ready at submission is not ready when the poll has its turn: the poll waits for the others. */
 static void drained_meanwhile(void)
 {
 	struct pipe_pair pp = pipe_open(), a = pipe_open(), b = pipe_open();

@@ -83,7 +83,7 @@ static void slow_reader(const struct kind *k)
 	data_fill(2, 0, out, SENDS * BIG);
 	for (i = 0; i < SENDS; i++)
 		start_send(p.c, out + i * BIG, BIG, q, i, i % 2 ? NO_REGION : m);
-	/* It holds up no other. */
+	/* It holds up no other operation. */
 	start_recv(other.s, &in, 1, 0, q, 99, NO_REGION);
 	must_be(send(other.c, "!", 1, 0), 1);
 	event_is(q, EXS_EVT_RECV, 99, 0, 1);
@@ -151,7 +151,7 @@ static void waitall(const struct kind *k)
 FOR_KIND(waitall, tcp)
 FOR_KIND(waitall, un_stream)
 
-/* What one holds is told, and then why there is no more. */
+/* A receive reports the bytes that it holds, and the next one the error. */
 static void waitall_reset(void)
 {
 	struct linger l = { .l_onoff = 1 };
@@ -261,7 +261,7 @@ static void udp_refused(void)
 	event_is(q, EXS_EVT_RECV, 1, ECONNREFUSED, 0);
 }
 
-/* What had to wait for a connection that does not come. */
+/* Operations that had to wait for a connection that does not come. */
 static void connecting(void)
 {
 	union address to = address_from(AF_INET, "10.77.0.9", 99);
@@ -286,7 +286,7 @@ static void connected(const struct kind *k)
 	exs_qhandle_t q = queue_new(4);
 	int fd = kind_listening(k), c = kind_socket(k), s;
 	bool message = k->type == SOCK_DGRAM;
-	/* The send comes behind the connect, so from a worker, which does not name itself. */
+	/* The send comes behind the connect, so it is made by a worker, whose credentials it must not carry. */
 	bool waits = k->domain == AF_UNIX && !message;
 	socklen_t len;
 	union address to = listening_name(fd, &len);
@@ -335,7 +335,7 @@ static void connect_refused(void)
 	no_event(q);
 }
 
-/* What connect(2) says itself has no event, and leaves the socket as it was. */
+/* An error that connect(2) itself reports has no event, and leaves the socket as it was. */
 static void connect_wrong(void)
 {
 	union address nowhere = address_from(AF_INET, "240.0.0.1", 1);
@@ -429,7 +429,7 @@ static void close_closes(void)
 	event_is(q, EXS_EVT_CLOSE, 4, 0, 0);
 }
 
-/* Whatever is under way that moment: the close's event is the last. */
+/* Whatever is under way at that moment, the close's event is the last. */
 static void close_is_last(const struct kind *k)
 {
 	enum { BIG = 2 * MIB };
@@ -492,7 +492,7 @@ FOR_KIND(cancelled, tcp)
 FOR_KIND(cancelled, udp)
 FOR_KIND(cancelled, un_seq)
 
-/* What was sent by then is said, and is what arrives. */
+/* The event reports the bytes that were sent by then, and these arrive. */
 static void cancelled_in_part(const struct kind *k)
 {
 	enum { BIG = 16 * MIB };
@@ -598,7 +598,7 @@ static void victim(void *arg)
 	pause();
 }
 
-/* Its operations end with it; the socket and the queue are others', too. */
+/* Its operations end with it; other processes have the socket and the queue, too. */
 static void killed(const struct kind *k)
 {
 	struct pipe_pair pipe = pipe_open();
@@ -648,7 +648,7 @@ static void cycle(void)
 	wait_until(counter("live_lanes") == 0 && counter("live_queues") == 0);
 }
 
-/* Descriptors that come with the bytes: nobody gets them, as by recv(2). */
+/* Descriptors that come with the bytes are dropped, as by recv(2). */
 static void descriptors_closed(void)
 {
 	struct pipe_pair held = pipe_open();
@@ -776,7 +776,7 @@ static void read_tcp_mem(long *mem)
 	fclose(file);
 }
 
-/* TCP has no memory: room in the send buffer, EAGAIN, and nobody who wakes. */
+/* TCP has no memory: room in the send buffer, EAGAIN, and no wake-up. */
 static void backs_off(void)
 {
 	enum { BIG = 8 * MIB };		/* more than each processor keeps for itself */
@@ -793,7 +793,7 @@ static void backs_off(void)
 	read_tcp_mem(mem);
 	write_tcp_mem(none);
 	start_send(p.c, out, BIG, q, 1, region_new(out, BIG, EXS_ACCESS_READ));
-	/* Not wait_delta(): others need the memory, also if this fails. */
+	/* Not wait_delta(): other tests need the memory, also if this fails. */
 	end = now() + limit_ms() / 1e3;
 	while (delta("foreign_backoffs") < 3 && now() < end)
 		breathe();
@@ -803,7 +803,7 @@ static void backs_off(void)
 	event_is(q, EXS_EVT_SEND, 1, 0, BIG);
 }
 
-/* -- who is said to have sent it */
+/* -- whose credentials are received */
 
 static void sender(void *arg)
 {
@@ -858,7 +858,7 @@ static void credentials(void)
 	must_be(delta("senders_unnamed"), 1);
 }
 
-/* A receiver that keeps its socket locked keeps no worker of the sender's. */
+/* A receiver that keeps its socket locked occupies no worker of the sender. */
 static void locked_receiver(void)
 {
 	enum { BIG = 4 * MIB, SOME = 512 * 1024 };

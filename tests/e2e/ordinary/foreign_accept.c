@@ -49,7 +49,7 @@ static void are_joined(int a, int b)
 	must_be(byte, sent);
 }
 
-/* The offer is an event that nobody has dequeued. */
+/* The offer is an event that was not dequeued. */
 static void wait_offer(exs_qhandle_t q)
 {
 	wait_until(queue_attr(q, EXS_ATTR_EVENTS) > 0);
@@ -62,7 +62,7 @@ static void gone(int c)
 	check(!n || (n < 0 && errno == ECONNRESET), "recv is %zd (%s)", n, errno_name(errno));
 }
 
-/* Each connection is for one of them, and nobody tries in vain. */
+/* Each connection is for one of them, and no accept tries in vain. */
 static void one_each(const struct kind *k)
 {
 	int fd = kind_listening(k), c, i;
@@ -178,7 +178,7 @@ static void two_queues(const struct kind *k)
 FOR_KIND(two_queues, tcp)
 FOR_KIND(two_queues, un_seq)
 
-/* Another took the connection: no event, and the next connection is for this one. */
+/* Another accept took the connection: no event, and the next connection is for this one. */
 static void stolen(const struct kind *k)
 {
 	exs_qhandle_t q = queue_new(3);
@@ -231,7 +231,7 @@ static void wrong(void)
 	no_event(q);
 }
 
-/* What the listener had is reset by exs_close(), which close(2) does not begin. */
+/* exs_close() resets the connections of the listener; close(2) does not do so. */
 static void closed(const struct kind *k)
 {
 	exs_qhandle_t q = queue_new(4), other = queue_new(1);
@@ -324,7 +324,7 @@ static void asks(void *arg)
 	wait_offer(s->q);
 }
 
-/* In a queue that lives on: what was offered to it is the next one's, too. */
+/* In a queue that lives on: the connection that was offered to it is the next one's, too. */
 static void asker_ends(void)
 {
 	struct shared s = { .q = queue_new(1), .fd = kind_listening(&kind_tcp) };
@@ -349,7 +349,7 @@ static void sends_queue(void *arg)
 	send_fd(c, q);
 }
 
-/* The queue waits at the listener that its offer holds: nothing holds them when the process has ended. */
+/* The queue waits at the listener that its offer holds: when the process has ended, neither is held. */
 static void queue_sent_to_listener(void)
 {
 	join(spawn(sends_queue, NULL));
@@ -378,7 +378,7 @@ static void no_descriptor(void)
 	are_joined(c, taken(q, 1, 0));
 }
 
-/* accept4(2), but not accept(2), as of a security module. */
+/* accept4(2), but not accept(2), fails, as by a security module. */
 static void refuse_accept(void)
 {
 	static struct sock_filter code[] = {
@@ -393,7 +393,7 @@ static void refuse_accept(void)
 	must(prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &prog));
 }
 
-/* The connection stays for those who may accept it. */
+/* The connection stays for threads that may accept it. */
 static void refused(void)
 {
 	exs_qhandle_t q = queue_new(1);
@@ -452,7 +452,7 @@ static void claims(void)
 	start_accept(fd, q, 2);
 	are_joined(c, taken(q, 2, 0));
 	must_be(queue_attr(q, EXS_ATTR_SUBMITTED), queue_attr(q, EXS_ATTR_POSTED));
-	/* A connection of AF_EXS waits for nobody else. */
+	/* A connection of AF_EXS waits for no other accept. */
 	fd = listener(4);
 	start_accept(fd, q, 3);
 	client_of(fd);
@@ -492,7 +492,7 @@ static void offer_charged(void)
 		event_is(q, EXS_EVT_RECV, 2, ECANCELED, 0);
 }
 
-/* -- accepts that begin again while others cancel */
+/* -- accepts that begin again while other threads cancel */
 
 
 enum { AGAIN = 5000, CANCELLERS = 2, CANCELLED = 24 };
@@ -510,7 +510,7 @@ static void cancel_all(exs_qhandle_t q)
 		must_be(errno, ENOENT);
 }
 
-/* Everything, so accepts are the last of what each has to cancel. */
+/* Everything, so accepts are the last operations that each has to cancel. */
 static void *cancels(void *arg)
 {
 	struct again *a = arg;
@@ -546,8 +546,8 @@ static bool begin_again(struct again *a, struct ring *r)
 }
 
 /*
- * Two accepts and one connection: whichever begins again waits for the other to do so,
- * and may be on the way of several threads that cancel.
+ * Two accepts and one connection: the accept that begins again waits for the other to do so, and several threads may be
+ * about to cancel it.
  */
 static void again_cancelled(void)
 {
@@ -624,7 +624,7 @@ static void *steals(void *arg)
 	return NULL;
 }
 
-/* Each connection is accepted once, by somebody. */
+/* Each connection is accepted exactly once. */
 static void races(const struct kind *k)
 {
 	struct race r = { .k = k, .q = queue_new(8), .fd = kind_listening(k), .connections = amount(300) };

@@ -114,7 +114,7 @@ FOR_KIND(truncated, udp)
 FOR_KIND(truncated, un_seq)
 FOR_KIND(truncated, un_dgram)
 
-/* It would go to somebody else than the program says. */
+/* It would go to another receiver than the program names. */
 static void destination(void)
 {
 	exs_qhandle_t q = queue_new(1);

@@ -15,7 +15,7 @@
 
 /* Seeds: of the file, the header, the trailer. */
 enum { FILE_SEED = 1000, HEAD_SEED = 1, TAIL_SEED = 2 };
-/* BIG is several pieces, and more than sockets with so small buffers take while nobody reads. */
+/* BIG is several pieces, and more than sockets with so small buffers take without a reader. */
 enum { TEXT = 4096, BUFFER = 65536, BIG = 2 * MIB + 77, MESSAGE = 40000 };
 
 /* A connection whose sending end has a file, and memory for header and trailer. */
@@ -66,7 +66,7 @@ static void start(struct flow *f, int flags, exs_ahandle_t h)
 	must(exs_sendfile(f->p.c, &f->x, flags, f->q, h));
 }
 
-/* What was set, with @n bytes of the file. */
+/* The expected result, with @n bytes of the file. */
 static void arrives(struct flow *f, size_t header, size_t off, size_t n, size_t trailer)
 {
 	if (kind_is_stream(f->k)) {
@@ -275,8 +275,8 @@ FOR_KIND(shut_wr, tcp)
 FOR_KIND(shut_wr, un_stream)
 
 /*
- * A program that has the event finds that nothing waits, and hears at once what is wrong: even if it
- * goes on before the worker that ended the operation does.
+ * A program that has the event finds that nothing waits, and gets an error at once: even if it continues before the
+ * worker that ended the operation.
  */
 static void said_at_once(const struct kind *k)
 {
@@ -296,7 +296,7 @@ static void said_at_once(const struct kind *k)
 FOR_KIND(said_at_once, tcp)
 FOR_KIND(said_at_once, un_stream)
 
-/* What comes when an operation is just ending does not have its event first. */
+/* An operation that is submitted when an earlier one is just ending has its event later. */
 static void events_in_order(const struct kind *k)
 {
 	struct flow f;
@@ -330,7 +330,7 @@ static void may_not_shut_down(void)
 	transfer(&f, 0, 0, 10, 10, 0);
 }
 
-/* The socket, and the file, which nobody can open any more. */
+/* The socket, and the file, which has no name any more. */
 static void closed_at_once(const struct kind *k)
 {
 	struct flow f;
@@ -347,7 +347,7 @@ static void closed_at_once(const struct kind *k)
 FOR_KIND(closed_at_once, tcp)
 FOR_KIND(closed_at_once, un_stream)
 
-/* The peer gets exactly what the event says. */
+/* The peer gets exactly the bytes that the event reports. */
 static void stream_ends_after(struct flow *f, size_t header, size_t n)
 {
 	recv_all(f->p.s, HEAD_SEED, 0, header);
@@ -454,7 +454,7 @@ static void peer_goes(const struct kind *k)
 	must(setsockopt(f.p.s, SOL_SOCKET, SO_LINGER, &l, sizeof(l)));
 	must(close(f.p.s));
 	ev = event_next(f.q);
-	/* AF_UNIX tells a send that is just under way of the reset, and one that begins later of the end. */
+	/* AF_UNIX reports the reset to a send that is under way, and the end to a later one. */
 	err = k == &kind_tcp || ev.exs_evt_errno == ECONNRESET ? ECONNRESET : EPIPE;
 	event_check(&ev, EXS_EVT_SENDFILE, 1, err, 0);
 	check(ev.exs_evt_union.exs_evt_xferfile.exs_evt_file >= 1000, "less than was received");
@@ -466,7 +466,7 @@ FOR_KIND(peer_goes, un_stream)
 
 /* -- what happens to the file meanwhile */
 
-/* Pages that are on their way stay; of the rest there is no more. */
+/* Pages that are on their way stay; the rest is gone. */
 static void truncated(const struct kind *k)
 {
 	exs_event_t ev;
@@ -488,7 +488,7 @@ static void truncated(const struct kind *k)
 FOR_KIND(truncated, tcp)
 FOR_KIND(truncated, un_stream)
 
-/* What a file system says is not taken for what the socket says. */
+/* An error of the file system is not taken for one of the socket. */
 static void file_fails(const struct kind *k)
 {
 	struct flow f;
@@ -505,7 +505,7 @@ static void file_fails(const struct kind *k)
 FOR_KIND(file_fails, tcp)
 FOR_KIND(file_fails, un_seq)
 
-/* Nobody else waits but who comes after it, and not the socket's other direction. */
+/* Only operations after it wait, and not the socket's other direction. */
 static void slow_file(const struct kind *k)
 {
 	struct flow f, other;
@@ -543,7 +543,7 @@ static void slow_file(const struct kind *k)
 FOR_KIND(slow_file, tcp)
 FOR_KIND(slow_file, un_seq)
 
-/* Of the two the first was cancelled: that is told before or after. */
+/* Of the two the first was cancelled: its event comes before or after. */
 static void first_cancelled(struct flow *f)
 {
 	exs_event_t ev;
@@ -587,7 +587,7 @@ FOR_KIND(cancelled_while_read, tcp)
 FOR_KIND(cancelled_while_read, un_stream)
 FOR_KIND(cancelled_while_read, udp)
 
-/* Also what the peer does about it is not waited for. */
+/* The peer's answer is not waited for either. */
 static void peer_goes_while_read(const struct kind *k)
 {
 	struct linger l = { .l_onoff = 1 };
@@ -610,7 +610,7 @@ FOR_KIND(peer_goes_while_read, tcp)
 FOR_KIND(peer_goes_while_read, un_stream)
 FOR_KIND(peer_goes_while_read, un_seq)
 
-/* What was read before is sent and told of, and no end of the stream; a message is sent whole or not at all. */
+/* Bytes read before are sent and reported, without the end of the stream; a message is sent whole or not at all. */
 static void unreadable(const struct kind *k)
 {
 	size_t header = kind_is_stream(k) ? 100 : 0;
@@ -683,7 +683,7 @@ static void refused(void)
 	transfer(&f, 0, 0, 10, 10, 0);
 }
 
-/* -- one user's files, and another's */
+/* -- files of one user, and of another */
 
 static void other_sends(void *arg)
 {
@@ -694,7 +694,7 @@ static void other_sends(void *arg)
 	transfer(f, 0, 0, 10000, 10000, 0);
 }
 
-/* More reads that do not end than there are workers for anybody. */
+/* More reads that do not end than there are workers for any user. */
 static void others_files(void)
 {
 	enum { N = 600 };
@@ -727,7 +727,7 @@ static void others_files(void)
 	no_event(q);
 }
 
-/* -- before the connection was accepted: what a worker sends would name it */
+/* -- before the connection was accepted: a worker's send would carry its credentials */
 
 static void not_accepted(bool credentials)
 {
@@ -738,7 +738,7 @@ static void not_accepted(bool credentials)
 
 	flow_open(&f, &kind_un_stream, 1000);
 	f.p.c = kind_socket(&kind_un_stream);
-	/* Taken over when the connection is accepted; by newer kernels when it is made. */
+	/* The option is inherited when the connection is accepted; in newer kernels when it is made. */
 	set_int(l, SOL_SOCKET, SO_PASSCRED, credentials);
 	must(connect(f.p.c, &a.sa, len));
 	set(&f, 0, 0, 1000, 0);

@@ -49,7 +49,7 @@ static void after_sends(const struct kind *k)
 	event_is(q, EXS_EVT_SHUTDOWN, 8, 0, 0);
 	event_is(q, EXS_EVT_SEND, 9, EPIPE, 0);
 	no_event(q);
-	/* The other direction works on. */
+	/* The other direction still works. */
 	must_be(send(p.s, "x", 1, 0), 1);
 	must_be(recv(p.c, &byte, 1, 0), 1);
 }
@@ -104,7 +104,7 @@ static void given_up(const struct kind *k)
 FOR_KIND(given_up, tcp)
 FOR_KIND(given_up, un_stream)
 
-/* It needs no room: when the send before it is given up, it comes to pass though nobody reads. */
+/* It needs no room: when the send before it is given up, it happens although the peer does not read. */
 static void send_given_up(const struct kind *k)
 {
 	exs_qhandle_t q = queue_new(2);

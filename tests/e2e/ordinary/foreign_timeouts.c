@@ -102,7 +102,7 @@ static void values(void)
 	set_long(fd, SO_ASYNC_SEND_TIMEOUT, 0, EXS_TIMEOUT_ONCE);
 	is_long(fd, SO_ASYNC_SEND_TIMEOUT, 0, 0);
 	must_fail(exs_setsockopt(fd, SOL_SOCKET, SO_ASYNC_RECV_TIMEOUT, &t, sizeof(t)), EINVAL);
-	/* Another socket of that number has none. */
+	/* Another socket with that number has no timeout. */
 	close(fd);
 	again = kind_socket(&kind_udp);
 	must_be(again, fd);

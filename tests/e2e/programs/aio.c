@@ -68,7 +68,7 @@ static void start_read(struct scene *s, size_t len)
 	submit(s, &s->cb);
 }
 
-/* What the reading side has told the other is there. */
+/* The message of the reading side has arrived at the other. */
 static void settle(struct scene *s)
 {
 	char byte;
@@ -133,7 +133,7 @@ static void there_already(void)
 	data_check(1, 0, s.buf, 100);
 }
 
-/* What was queued first is filled first. */
+/* The read that was queued first is filled first. */
 static void in_order(void)
 {
 	struct iocb cbs[8];
@@ -182,7 +182,7 @@ static void vectors(void)
 	data_check(1, 0, s.buf, 3000);
 }
 
-/* The pieces of a vector are one memory, whichever of them are empty. */
+/* The pieces of a vector are filled like one buffer, whichever of them are empty. */
 static void vector_waits(void)
 {
 	struct iovec in[5];
@@ -317,7 +317,7 @@ static void polls(void)
 	submit(&s, &cb);
 	no_result(&s);
 	must_be(send(s.p.c, "x", 1, 0), 1);
-	/* Whatever else the wake-up told. */
+	/* Whatever other events the wake-up reported. */
 	must_be(result_of(&s, &cb) & (POLLIN | POLLOUT | POLLERR | POLLHUP), POLLIN);
 }
 
@@ -337,7 +337,7 @@ static void tells_eventfd(void)
 	must_be(result_of(&s, &s.cb), 100);
 }
 
-/* -- reads that may not wait for ever do not wait longer than TCP's would */
+/* -- reads with a limit do not wait longer than TCP's would */
 
 static void nonblocking(void)
 {
@@ -588,7 +588,7 @@ static void process_execs(void)
 	survives(&s);
 }
 
-/* The last holder of the connection dies: its peer hears of it. */
+/* The last process with the connection dies: its peer notices. */
 static void connection_ends(void)
 {
 	struct pipe_pair up = pipe_open();

@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
-# exs-cp on one machine: what arrives is what was sent, or nothing arrives.
+# exs-cp on one machine: the file arrives unchanged, or not at all.
 set -u
 # shellcheck source=../lib/cases.sh
 . "$(dirname "$0")/../lib/cases.sh"
@@ -115,7 +115,7 @@ case_to_link()
 	says "leads to no file"
 }
 
-# In a directory where all may write, the kernel does not follow others' links.
+# In a directory where all may write, the kernel does not follow links of other users.
 case_to_link_of_other()
 {
 	echo 1 > /proc/sys/fs/protected_symlinks
@@ -127,7 +127,7 @@ case_to_link_of_other()
 	must_end 1 exs-cp --listen -b $HOST all/link
 	says "cannot be followed"
 	[ "$(cat target)" = precious ] || fail "written through a link"
-	# One's own it follows.
+	# It follows a link of the own user.
 	ln -s ../target all/own
 	receive -b $HOST all/own
 	must exs-cp file $HOST
@@ -209,12 +209,12 @@ case_zero_copy()
 
 	direct=$(counter direct_tx_bytes)
 	copy 16777216
-	# How much depends on who is quicker; one buffer, and no more than that, is certain.
+	# How much depends on which side is faster; only one buffer is certain.
 	[ $(($(counter direct_tx_bytes) - direct)) -ge 262144 ] ||
 		fail "only $(($(counter direct_tx_bytes) - direct)) of 16777216 bytes went directly"
 }
 
-# Through a pipe there is nothing but errors to say.
+# With a pipe only errors are printed.
 case_quiet_in_pipe()
 {
 	mkdir out
@@ -270,7 +270,7 @@ case_no_file()
 	[ -z "$(ls -A out)" ] || fail "the receiver has: $(ls -A out)"
 }
 
-# What follows a file that cannot be sent whole is not copied, and the sender says so.
+# Files after one that cannot be sent whole are not copied, and the sender says so.
 case_others_named()
 {
 	mkdir out
@@ -287,7 +287,7 @@ says()
 	[[ $OUT = *"$1"* ]] || fail "it says: $OUT"
 }
 
-# What no sender could change is said before the first one comes.
+# Errors that affect every sender are reported before the first one comes.
 case_no_such_directory()
 {
 	must_end 1 exs-cp --listen -b $HOST no/such/directory
@@ -363,7 +363,7 @@ case_disk_full()
 	[ ! -e out/file ] || fail "a file under its final name"
 }
 
-# Nothing can resume it, so nothing of it stays.
+# It cannot be resumed, so no part stays.
 case_disk_full_of_stdin()
 {
 	mkdir out
@@ -462,7 +462,7 @@ case_old_file_stays()
 	must cmp out/file old
 }
 
-# What a broken copy left is used, if it is the beginning of the file.
+# The part that a broken copy left is used, if it is the beginning of the file.
 resume()
 {
 	local before
@@ -515,7 +515,7 @@ case_part_is_a_link()
 	[ "$(cat target)" = precious ] || fail "written through a link"
 }
 
-# Of two files that would stand at the same place neither is lost without a word.
+# Two files with the same destination: neither is lost without a message.
 case_same_name_twice()
 {
 	mkdir out a b
@@ -538,7 +538,7 @@ case_two_to_one_file()
 	must cmp a other
 }
 
-# Its size is 0, they say.
+# stat(2) says that its size is 0.
 case_proc_file()
 {
 	mkdir out
@@ -548,7 +548,7 @@ case_proc_file()
 	must cmp /proc/version out/version
 }
 
-# Its size is a page, they say. What comes behind is copied, too.
+# stat(2) says that its size is a page. Later bytes are copied, too.
 case_sys_file()
 {
 	mkdir out
@@ -600,7 +600,7 @@ case_flush_fails()
 	ended $RECEIVER 1
 }
 
-# What is on the disk is not known, though the part can be read.
+# The content of the disk is unknown, although the part can be read.
 case_flush_of_part_fails()
 {
 	mkdir out
@@ -668,7 +668,7 @@ case_restart_fails()
 
 # -- peers that are not exs-cp (cp_peer.c)
 
-# What was not offered is not there: the part is longer than the file, or there is no checksum.
+# A part that was not offered cannot be resumed: it is longer than the file, or there is no checksum.
 case_start_not_offered()
 {
 	local hello size
@@ -685,7 +685,7 @@ case_start_not_offered()
 	done
 }
 
-# silent_peer PORT STEP...: a receiver loses patience with who says nothing after these, and serves the next one.
+# silent_peer PORT STEP...: a receiver gives up on a peer that sends nothing after these steps, and serves the next one.
 silent_peer()
 {
 	local port=$1
@@ -700,13 +700,14 @@ silent_peer()
 	ended "$RECEIVER" 143
 }
 
-# Whoever says nothing does not keep the next one waiting for ever.
+# A peer that sends nothing does not keep the next one waiting for ever.
 case_silent_peers()
 {
 	local pids pid
 
 	make_file file 1000
-	# At the same time, because some have ten times as long. The last one is quicker, though everything takes long.
+	# At the same time, because some have ten times as long. The last one must be faster, although everything takes
+	# long.
 	silent_peer 7031 end & pids=$!
 	silent_peer 7032 hello verify end & pids+=" $!"
 	silent_peer 7033 hello verify file x unknown start 0 end & pids+=" $!"
@@ -715,7 +716,7 @@ case_silent_peers()
 	done
 }
 
-# A name may hold anything; a terminal is to see none of it.
+# A name may contain control characters; a terminal must not get them.
 case_escapes_in_name()
 {
 	local name=$'\e]0;x\a\xc2\x9b31m'

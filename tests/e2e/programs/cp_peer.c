@@ -5,7 +5,7 @@
  *	cp_peer ADDRESS[:PORT] STEP...
  *
  *	hello verify|plain	with checksums or without; the answer must be yes
- *	file NAME SIZE|unknown	prints "offer N", what the receiver has of it
+ *	file NAME SIZE|unknown	prints "offer N", the bytes that the receiver has of it
  *	start OFFSET
  *	end			waits until the receiver ends the connection
  *

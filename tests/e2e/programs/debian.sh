@@ -1,14 +1,14 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
-# Programs of Debian's packages, which know nothing of EXS (tests/vm/programs). What arrives is what was sent, and the
-# counters tell how.
+# Unmodified programs of Debian's packages (tests/vm/programs). Data arrive unchanged, and counters show by which
+# protocol.
 #
 #   debian.sh [--list | CASE...]              both ends in this machine
 #   debian.sh --serve ADDRESS                 servers; it says "serving" when all are there
 #   debian.sh --to ADDRESS                    clients of those on the other machine
 #
-# serve_NAME starts a server on $PORT and those behind it, use_NAME is its client. Case NAME: first both are started by
-# exs-run, then only the server; case NAME_alone: only the client is.
+# serve_NAME starts a server on $PORT, and the servers that it uses; use_NAME is its client. Case NAME: first both are
+# started by exs-run, then only the server; case NAME_alone: only the client is.
 set -u
 # shellcheck source=../lib/cases.sh
 . "$(dirname "$0")/../lib/cases.sh"
@@ -66,7 +66,7 @@ start_root()
 	SERVERS+=($!)
 }
 
-# client COMMAND...: what it prints is in the file "printed".
+# client COMMAND...: its output goes to the file "printed".
 client()
 {
 	local status=0
@@ -76,7 +76,7 @@ client()
 	[ $status = 0 ] || fail "$*: exit status $status: $(tail -n 3 client.err server.err)"
 }
 
-# prints PATTERN...: the client has, of each.
+# prints PATTERN...: the client has printed a line for each.
 prints()
 {
 	local pattern
@@ -116,7 +116,7 @@ same()
 	must cmp "$1" "$2"
 }
 
-# Whether the client does more than one thing: where TCP is what it is about, it does not.
+# Whether the client does more than one thing: where the case is about TCP, it does not.
 more()
 {
 	[ -n "$MORE" ]
@@ -252,7 +252,7 @@ use_memcached()
 	same printed want
 }
 
-# What it keeps is made once.
+# Its database is made once.
 serve_postgres()
 {
 	local data=$SHARED/postgres
@@ -342,7 +342,7 @@ serve_haproxy()
 
 use_haproxy()
 {
-	# What is behind it goes by EXS anyway.
+	# The connections behind it use EXS anyway.
 	LEAST=8000000 BEHIND=1
 	client curl -sSf -o got "http://$HOST:$((PORT + 3))/4000000"
 	same got "$SHARED/4000000"
@@ -484,7 +484,7 @@ goes()
 	sent=$(($(sent) - sent)) segments=$(($(segments) - segments))
 	echo "$NAME by $1: $connects connections, $fallbacks fallbacks, $sent bytes by EXS, $segments segments by TCP"
 	if [ "$1" = exs ]; then
-		# What the other machine has sent is counted there.
+		# Bytes that the other machine has sent are counted there.
 		[ -z "$FAR" ] || LEAST=1
 		[ $((connects > 0 && fallbacks == 0 && segments == 0 && sent >= LEAST)) = 1 ]
 	else
@@ -638,7 +638,7 @@ serve_all()
 }
 
 [ "${1-}" = --list ] || [ -e $SHARED ] || prepare
-# Rather than what starts these, for which the packages' scripts would have to be run.
+# Not by their wrappers, for which the packages' scripts would have to be run.
 PATH=$(echo /usr/lib/postgresql/*/bin):$PATH
 case ${1-} in
 --serve)

@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
-# The programs of the programmer's guide do what it says of them, also where it shows no command: counters, files,
+# The programs of the programmer's guide behave as it says, also where it shows no command: counters, files,
 # clients that leave. letter.sh types the commands that it shows.
 set -u
 # shellcheck source=../lib/cases.sh
@@ -63,7 +63,7 @@ served()
 	[ "$(grep -c "^$2" server.out)" = "$1" ]
 }
 
-# echoes CLIENT...: what it sends to the server comes back.
+# echoes CLIENT...: its data come back from the server.
 echoes()
 {
 	# shellcheck disable=SC2016
@@ -164,7 +164,7 @@ case_publish()
 	ended $SERVER 0
 }
 
-# The others get everything when one goes away.
+# The other subscribers get everything when one leaves.
 case_publish_to_fewer()
 {
 	make_file file 500000
@@ -209,7 +209,7 @@ case_prefork()
 	ended $SERVER 143
 }
 
-# Nobody copies, neither there nor here.
+# Neither side copies.
 case_file_server()
 {
 	mkdir dir
@@ -229,7 +229,7 @@ case_file_server()
 	wait_for "file to be served twice" served 2 "file: 1000000 bytes"
 }
 
-# What users meet first.
+# The first errors that users meet.
 case_no_server()
 {
 	must_end 1 first $HOST

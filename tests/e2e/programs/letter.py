@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0
-"""Types what README.md and the programmer's guide tell their readers to type, and looks at what is printed.
+"""Types the commands of README.md and of the programmer's guide, and checks their output.
 
     letter.sh [CHAPTER...]                  which makes the machine that the texts assume; all chapters are typed, and
                                             those that are named are reported
@@ -36,7 +36,7 @@ END = time.monotonic() + 1500 * SLOW
 NOBODY = 65534
 README, GUIDE = "README.md", "Documentation/programmers-guide.md"
 
-# What cannot be typed here: the text, the command without its comment or a file's first line, and why.
+# Commands that cannot be typed here: the text, the command without its comment or a file's first line, and the reason.
 EXCEPTIONS = [
     (README, "make demo", "boots machines of its own"),
     (README, "make check", "runs all tests, of which this is one"),
@@ -54,27 +54,27 @@ EXCEPTIONS = [
     (GUIDE, "systemctl enable --now exs-system", "there is no systemd; tests/lib/install.sh checks the unit"),
 ]
 UNITS = "/usr/lib/systemd/system"
-# What has to be executable in a service that exs-run starts.
+# Files that must be executable in a service that exs-run starts.
 EXECUTABLE = {"/usr/local/bin/exs-run", "/usr/local/lib"}
 # This is typed when everything else was.
 LAST = "To remove everything:"
 PROMPT = re.compile(r"(\$|#|host-a\$|host-b\$) (.*)")
 SHELLS = {"$": "a", "host-a$": "a", "host-b$": "b", "#": "root"}
-# A server says so when it is there.
+# A server prints this when it is ready.
 READY = re.compile(r"listening|serving|ready to accept", re.I)
-# What differs each time: processes, descriptors.
+# Numbers that differ each time: processes, descriptors.
 MASKS = re.compile(r"(?<=\\\[)\d+(?=\\\])|(?<=socket\\ )\d+|(?<=cgroup\\-)\d+")
-# What bash says of a command in the background: that it failed, or, after kill, that it has ended.
+# Bash's report on a command in the background: that it failed, or, after kill, that it has ended.
 FAILED = re.compile(r"^\[\d+\][+-]? +(?! |Done|Running|\d+$).*", re.M)
 KILLED = re.compile(r"^\[\d+\][+-]? +(Done|Terminated)", re.M)
 
 
 class Wrong(Exception):
-    """The text is wrong: why."""
+    """The text is wrong, for this reason."""
 
 
 class Command:
-    """What a text tells to type, and what it shows below."""
+    """A command of a text, and the output that the text shows below it."""
 
     def __init__(self, text, line, prompt, typed):
         self.where, self.text, self.prompt, self.typed, self.shown = f"{text}:{line}", text, prompt, typed, []
@@ -96,7 +96,7 @@ class Command:
         return None
 
     def starts(self):
-        """What the file of a unit starts: lists of words."""
+        """The commands that a unit's file starts: lists of words."""
         return [shlex.split(words) for words in re.findall(r"^ExecStart=(.+)", self.content or "", re.M)]
 
 
@@ -175,17 +175,17 @@ class Shell:
 
     @property
     def output(self):
-        """What came since the last command was typed."""
+        """The output since the last command was typed."""
         return self.MARK.sub("", self.data[self.begin:]).replace("\r", "")
 
     @property
     def status(self):
-        """The command's, when it has ended."""
+        """The command's status, when it has ended."""
         return self.MARK.search(self.data, self.begin)
 
     @staticmethod
     def listen():
-        """To all shells, so that nobody who prints has to wait."""
+        """To all shells, so that no program has to wait for its output to be read."""
         for shell in select.select(Shell.open, [], [], 0.1)[0]:
             shell.data += os.read(shell.fd, 65536).decode(errors="replace")
 
@@ -258,7 +258,7 @@ def missing(shown, output):
 
 
 class Reader:
-    """Reads a text and does what it says."""
+    """Reads a text and executes its commands."""
 
     def __init__(self, user, place, limit=None):
         self.how, self.shells = (user, place, limit), {}
@@ -270,7 +270,7 @@ class Reader:
         return self.shells[name]
 
     def follow(self, chapter):
-        """Its commands: what is wrong, or None."""
+        """Executes the commands. Returns the error, or None."""
         if not chapter:
             return "it has no commands"
         for command in chapter:
@@ -307,7 +307,7 @@ def module_is(what):
 
 
 def reboot():
-    """What README.md says of one: module and device are gone."""
+    """After a reboot, as README.md says: module and device are gone."""
     if module_is("loaded"):
         subprocess.run(["rmmod", "exs"], check=True)
     subprocess.run(["rdma", "link", "delete", "rxe0"], check=False)
@@ -352,7 +352,7 @@ def follow(report, text, reader, parts, suffix=""):
 
 
 def start_units(reader, chapters_):
-    """As a boot does: what is wrong, or None."""
+    """As at boot. Returns the error, or None."""
     reboot()
     units = [command for chapter in chapters_.values() for command in chapter if command.content]
     problem = reader.follow([Command(*unit.where.split(":"), "#", shlex.join(start))
@@ -385,7 +385,7 @@ def drop_ins(found):
 
 
 def exceptions_used(found):
-    """Each is of something that is there; what is no command has one."""
+    """Each exception names an existing block; each block without commands has one."""
     left = [row for row in EXCEPTIONS if row not in [command.exception() for command in found]]
     files = [command for command in found if command.typed.startswith("[") and not command.exception()]
     return "; ".join([f"{row[0]} has no '{row[1]}' any more" for row in left] +

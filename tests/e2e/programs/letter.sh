@@ -1,12 +1,12 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
-# Makes true in a guest what README.md and the programmer's guide assume: a machine where nothing of EXS is installed, the
+# Sets up in a guest what README.md and the programmer's guide assume: a machine where nothing of EXS is installed, the
 # repository, a user with sudo, eth0 with the addresses of the texts, and their names. Then letter.py types.
 #
 #   unshare -m letter.sh [CHAPTER...]
 #
-# Both hosts are this machine: host-a is 10.0.0.1, host-b 10.0.0.2. What is installed and written goes with the
-# namespace of mounts; the network is restored at the end.
+# Both hosts are this machine: host-a is 10.0.0.1, host-b 10.0.0.2. Installed and written files go with the namespace of
+# mounts; the network is restored at the end.
 set -euo pipefail
 top=$(cd "$(dirname "$0")/../../.." && pwd)
 dir=/run/exs/letter
@@ -49,7 +49,7 @@ make_modules()
 	depmod
 }
 
-# As much of sudo as the texts need, for an ordinary user who has built what is to be installed.
+# As much of sudo as the texts need, for an ordinary user who has built the files to be installed.
 make_user()
 {
 	mkdir -p "$dir/bin"

@@ -17,7 +17,7 @@ unused()
 	[ "$(cat /sys/module/exs/refcnt)" = 0 ]
 }
 
-# What is gone may hold the module for a moment more.
+# An object that is gone may hold the module for a moment more.
 unload()
 {
 	loaded || return 0
@@ -45,7 +45,7 @@ case_loops()
 	must "$TESTS/sockets" connect_blocking@stream
 }
 
-# Work right before each unloading: whatever is deferred must be over.
+# Work right before each unloading: deferred work must be over.
 case_loops_with_work()
 {
 	for _ in $(rounds 3); do
@@ -76,7 +76,7 @@ case_other_number()
 	[ "$(cat /sys/module/exs/parameters/family)" = 26 ] || fail "family is not 26"
 }
 
-# AF_INET, AF_UNIX: taken. The module says so and is not there.
+# AF_INET, AF_UNIX: taken. The module reports that and does not load.
 case_number_taken()
 {
 	local number
@@ -127,7 +127,7 @@ while True:
             pass'
 }
 
-# RAW, SMC, MPTCP and what is no protocol.
+# RAW, SMC, MPTCP and numbers that are no protocol.
 case_protocol_wrong()
 {
 	local number trying
@@ -174,7 +174,7 @@ restore_device()
 	must rdma link add rxe0 type rxe netdev rxe0dev
 }
 
-# The device goes right when the module does.
+# The device is gone when the module is.
 case_device_and_module()
 {
 	for _ in $(rounds 3); do

@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
-# exs-perf: both ends come to their end, and the client tells what was asked for.
+# exs-perf: both ends end, and the client prints what was asked for.
 set -u
 # shellcheck source=../lib/cases.sh
 . "$(dirname "$0")/../lib/cases.sh"
@@ -84,7 +84,7 @@ case_pingpong_messages() { pingpongs --seqpacket; }
 case_blast() { blasts; }
 case_blast_messages() { blasts --seqpacket; }
 
-# The client says what the server's type of socket is not.
+# The client reports that the server has the other type of socket.
 case_other_type()
 {
 	serve

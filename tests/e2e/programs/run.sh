@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
-# exs-run: programs that nobody changed. What arrives is what was sent, and the counters tell how.
+# exs-run: unmodified programs. Data arrive unchanged, and counters show by which protocol.
 set -u
 # shellcheck source=../lib/cases.sh
 . "$(dirname "$0")/../lib/cases.sh"
@@ -25,7 +25,7 @@ serve_python()
 	wait_for "the server" grep -q "^Serving" server.out
 }
 
-# gets COMMAND...: a client, which is told the URL, prints the file.
+# gets COMMAND...: a client, which gets the URL, prints the file.
 gets()
 {
 	"$@" "http://$HOST:$PORT/file" > got 2> client.err || fail "$*: $(tail -n 3 client.err)"
@@ -90,7 +90,7 @@ case_children()
 	must_connect 1 gets exs-run sh -c 'python3 "$1" get "$2"; exit $?' - "$PEER"
 }
 
-# What is not preloaded into a child says so.
+# With -v, a child without preload is reported.
 case_static_child()
 {
 	must exs-run -v sh -c 'busybox true; exec busybox true'
@@ -247,7 +247,7 @@ sock.accept()'
 	[[ $OUT = *"TCP"*"cannot have its address"* ]] || fail "it says: $OUT"
 }
 
-# What was set before stays set, and epoll sets that had the old one have the new one.
+# Options that were set stay set, and epoll sets that had the old socket have the new one.
 case_exchange_keeps()
 {
 	must exs-run -r 'tcp connect' python3 "$PEER" keeps $HOST
@@ -277,14 +277,14 @@ case_few_calls()
 	[[ $OUT = *"EXS: exs"* ]] || fail "it says: $OUT"
 }
 
-# What only TCP can have stays TCP.
+# Sockets with options that only TCP has stay TCP.
 case_special()
 {
 	must exs-run -v -r 'exs connect' -r tcp python3 "$PEER" special $HOST
 	[[ $OUT = *"TCP"*"EXS does not have one of its options"* ]] || fail "it says: $OUT"
 }
 
-# Where the set of a descriptor is not known, it stays what it is.
+# If the epoll set of a descriptor is not known, the socket does not change.
 case_high_descriptor()
 {
 	must exs-run -v -r 'exs connect' -r tcp python3 -c '
@@ -295,7 +295,7 @@ sock.connect_ex(("10.77.0.1", 7063))'
 	[[ $OUT = *"socket 70000: TCP"*"epoll set is not known"* ]] || fail "it says: $OUT"
 }
 
-# So does one that two sets have; it stays in both.
+# Nor does one in two sets; it stays in both.
 case_several_sets()
 {
 	must exs-run -v -r 'exs connect' -r tcp python3 -c '
@@ -329,13 +329,13 @@ case_too_many_rules()
 	must exs-run -f rules true
 }
 
-# It has a linker, which preloads; but what Go's programs have makes it one of those.
+# It has a linker, which preloads; but a mark of Go's programs makes it one of those.
 make_go()
 {
 	must objcopy --add-section .go.buildinfo=/dev/null "$(command -v python3)" go
 }
 
-# As an ordinary user none is touched, and all say why.
+# For an ordinary user none is changed, and each is reported with the reason.
 case_not_preloaded()
 {
 	chmod a+rx .
@@ -361,7 +361,8 @@ case_not_preloaded()
 	[ "$OUT" = 261 ] || fail "of an ordinary program it says: $OUT"
 }
 
-# stays_tcp WHY: the program of an ordinary user, in which the linker preloads nothing, and which has more rights than he.
+# stays_tcp WHY: the program of an ordinary user, in which the linker preloads nothing, and which has more rights than
+# the user.
 stays_tcp()
 {
 	must setpriv --reuid nobody --regid nogroup --clear-groups exs-run ./python -c "$WHICH"
@@ -423,7 +424,7 @@ in_cgroup()
 	sh -c 'echo 0 > "$1/cgroup.procs"; shift; exec "$@"' - "$@"
 }
 
-# What IPPROTO_MPTCP becomes.
+# The effect on IPPROTO_MPTCP.
 case_multipath()
 {
 	must exs-run python3 -c "$MULTIPATH"
@@ -432,7 +433,7 @@ case_multipath()
 	[ "$OUT" = 261 ] || fail "with rules it is $OUT"
 }
 
-# Without a word more: exs-run takes the way that there is. It ends with the program.
+# Without options: exs-run takes the way that works. It ends with the program.
 case_static()
 {
 	use_cgroups static-alone
@@ -443,7 +444,7 @@ case_static()
 	must_connect 0 gets busybox wget -q -O -
 	must exs-run --status
 	[[ $OUT != *exs-run-* ]] || fail "it says: $OUT"
-	# Rules there are none, wherever they come from.
+	# Rules do not apply, wherever they come from.
 	must_connect 0 gets exs-run -r exs busybox wget -q -O -
 	err_has client.err "so its sockets stay TCP: rules need a preloaded library"
 	must_connect 0 gets env EXS_RULES=exs exs-run busybox wget -q -O -
@@ -471,12 +472,13 @@ groups_are()
 	[ "$(own_groups)" = "$1" ]
 }
 
-# A program that starts others so, one of which stays: a cgroup goes with the last process in it, whoever started that.
+# A program that starts others so, one of which stays: a cgroup ends with the last process in it, whichever process
+# started that.
 case_static_nested()
 {
 	use_cgroups static-nested
 	mkfifo fifo
-	# It inherits what is on, so it needs no cgroup of its own.
+	# It inherits EXS, so it needs no cgroup of its own.
 	must exs-run busybox sh -c 'exs-run -v busybox sh -c "read x < fifo" > nested.err 2>&1 &'
 	wait_for "the nested start" grep "BPF makes all its sockets EXS" nested.err
 	groups_are 1 || fail "$(own_groups) cgroups, not one"
@@ -484,7 +486,7 @@ case_static_nested()
 	wait_for "the cgroup to go" groups_are 0
 }
 
-# However exs-run was started, and whatever cgroups the program leaves.
+# However exs-run was started, and whichever cgroups the program leaves behind.
 case_static_leaves()
 {
 	local make='d=/sys/fs/cgroup$(sed -n s/^0:://p /proc/self/cgroup) && mkdir -p $d/of/its && ls -d $d/of/its'
@@ -512,7 +514,7 @@ case_static_fails()
 	groups_are 0 || fail "$(own_groups) cgroups are left"
 }
 
-# The kernel has room for so many: the next one says why not, and what to do.
+# The kernel has room for a number of them: the next one fails with the reason, and with advice.
 hand_static_many()
 {
 	local i
@@ -544,7 +546,7 @@ case_static_in_cgroup()
 	serve in_cgroup "$CGROUP/below" busybox httpd -f -p $HOST:$PORT
 	wait_for "the server" in_cgroup "$CGROUP" busybox nc $HOST $PORT -e true
 	must_connect 1 gets in_cgroup "$CGROUP" busybox wget -q -O -
-	# Who is outside has TCP, as all have after the end.
+	# Programs outside have TCP, as all have after the end.
 	must_connect 0 gets busybox wget -q -O -
 	must exs-run --off
 	must_connect 0 gets in_cgroup "$CGROUP" busybox wget -q -O -
@@ -562,7 +564,7 @@ is_in()
 	[ "$OUT" = "$1" ] || fail "in $2 it is $OUT, not $1"
 }
 
-# Of one cgroup only. Who turns it off when the cgroup is gone has to do so for all.
+# For one cgroup only. When the cgroup is gone, it can be turned off only for all.
 case_off_for_one()
 {
 	use_cgroups off
@@ -586,7 +588,7 @@ case_off_for_one()
 	[[ $OUT != *exs-run-* ]] || fail "it says: $OUT"
 }
 
-# While the module is not there sockets are TCP's.
+# Without the module, sockets are TCP.
 case_system_without_module()
 {
 	use_cgroups system

@@ -1,21 +1,21 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0
-"""Programs that know nothing of EXS, for run.sh.
+"""Programs without any use of EXS, for run.sh.
 
     run_peer.py serve HOST PORT                 files of this directory, by HTTP
-    run_peer.py get URL                         prints what is there
-    run_peer.py asyncio-server HOST PORT        sends back what comes
+    run_peer.py get URL                         prints the file
+    run_peer.py asyncio-server HOST PORT        sends received data back
     run_peer.py asyncio-clients HOST PORT N     so many at the same time, each with a megabyte
     run_peer.py loopback | loopback6            a server and a client on it
     run_peer.py keeps HOST                      options, flags and epoll of a socket outlast connect()
-    run_peer.py duplicates HOST                 what a connect() makes of a socket, of its duplicate, and in a child
+    run_peer.py duplicates HOST                 the effect of connect() on a socket, its duplicate, and a child
     run_peer.py special HOST                    with options that EXS does not have
-    run_peer.py once HOST                       what TCP says after a fallback is said, and a bound socket stays so
+    run_peer.py once HOST                       an error of TCP after a fallback is reported, a bound socket stays so
     run_peer.py strict HOST                     connects where a filter allows few system calls
     run_peer.py bound HOST PEER PORT            is bound to HOST, without a port, and prints its address when connected
     run_peer.py start PROGRAM ARGUMENT...       starts it by each of the C library's functions, whose name it prints first
 
-Emulated machines take seconds to import Python's larger modules, so only those who need them do.
+Emulated machines take seconds to import Python's larger modules, so only programs that need them do.
 """
 import errno
 import fcntl
@@ -148,7 +148,7 @@ SOL_EXS, EXS_SO_FELL_BACK, EXS_FELL_BACK_RULE = 0x4558, 19, 13
 
 
 def is_exs(sock):
-    """Also one whose peer, as nobody listens there, made it fall back."""
+    """Also one that fell back because its peer has no listener."""
     try:
         return sock.getsockopt(SOL_EXS, EXS_SO_FELL_BACK) != EXS_FELL_BACK_RULE
     except OSError:
@@ -267,7 +267,7 @@ def kill_if(number):
 
 
 def strict(host):
-    """Without process_vm_readv(2), which is in few lists; an address that nobody can read is an error as ever."""
+    """Without process_vm_readv(2), which is in few lists; an unreadable address is still an error."""
     import ctypes
     kill_if(310)
     listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM)

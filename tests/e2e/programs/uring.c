@@ -84,7 +84,7 @@ static struct completion next(struct scene *s)
 	return c;
 }
 
-/* The next completion, which is @name's: its result. */
+/* The next completion, which must be @name's; returns its result. */
 static long result_of(struct scene *s, uint64_t name)
 {
 	struct completion c = next(s);
@@ -321,7 +321,7 @@ static void send_large(struct scene *s)
 	must_be(taken_of(s, 1), LARGE);
 }
 
-/* It is not with the peer, who has not enough room for it. */
+/* It is not with the peer, which does not have enough room for it. */
 static void not_free_yet(struct scene *s)
 {
 	no_result(s);
@@ -574,7 +574,7 @@ static void zerocopy_copied_bounded(void)
 	recv_all(s.p.s, 1, 0, n);
 }
 
-/* What is there is sent, as by send(2). */
+/* The readable bytes are sent, as by send(2). */
 static void zerocopy_bad_tail(void)
 {
 	const size_t len = 128 << 10;
@@ -638,7 +638,7 @@ static void zerocopy_reset(void)
 	must_be(so_error(s.p.c), ECONNRESET);
 }
 
-/* What is not sent outlives the socket. */
+/* Unsent bytes outlive the socket. */
 static void zerocopy_closed(void)
 {
 	struct scene s;
@@ -682,7 +682,7 @@ static void send_and_wait(void *arg)
 		pause();
 }
 
-/* The last holder of the socket: what it sent arrives, although nobody has the memory. */
+/* The last holder of the socket: its sends arrive, although no process has the memory. */
 static void zerocopy_killed(void)
 {
 	struct pipe_pair up = pipe_open();
@@ -702,7 +702,7 @@ static void zerocopy_killed(void)
 	wait_until(!counter("live_pinned_pages"));
 }
 
-/* The same, but nobody ever takes it: it ends when the connection does. */
+/* The same, but the peer never reads: it ends when the connection does. */
 static void zerocopy_killed_in_vain(void)
 {
 	struct pipe_pair up = pipe_open();
@@ -965,7 +965,7 @@ static void process_execs(void)
 	recv_all(s.p.s, 1, 0, 100);
 }
 
-/* Its peer's kernel says a lot meanwhile, none of which is there to be read. */
+/* Its peer's kernel sends a lot meanwhile, but nothing that can be read. */
 static void polls_for_input(void)
 {
 	struct scene s;

@@ -14,7 +14,7 @@
 
 static char byte;
 
-/* An argument at the end of a page: nothing beyond the size that it names may be touched. */
+/* An argument at the end of a page: no byte beyond the size that it names may be touched. */
 static void *at_the_end(const void *arg, size_t size)
 {
 	long page = sysconf(_SC_PAGESIZE);
@@ -24,7 +24,7 @@ static void *at_the_end(const void *arg, size_t size)
 	return memcpy(mem + page - size, arg, size);
 }
 
-/* A newer program's: some zeros more, or something that we do not know. */
+/* A newer program's structure: some zeros more, or members that we do not know. */
 static void grown(int fd, unsigned long request, const void *arg, uint32_t size)
 {
 	unsigned char big[256] = "";
@@ -164,7 +164,7 @@ static void message_sizes(void)
 	event_is(q, EXS_EVT_SENDMSG, 0, 0, 1);
 }
 
-/* What is only written has to be zero: a later version may mean something by it. */
+/* Members that are only written must be zero: a later version may give them a meaning. */
 static void written_only(void)
 {
 	struct exs_ioc_probe probe = { .size = sizeof(probe) };
@@ -186,7 +186,7 @@ static void written_only(void)
 	must_fail(ioctl(q, EXS_IOC_GETATTR, &attr), EINVAL);
 }
 
-/* An older program has no room for what it does not know. */
+/* An older program has no room for members that it does not know. */
 static void no_more_than_asked(void)
 {
 	struct { struct exs_ioc_attr a; uint64_t behind; } get = {
@@ -203,7 +203,7 @@ static void no_more_than_asked(void)
 	must_be(create.behind, 77);
 }
 
-/* What a probe says, here of the version that this was compiled with. */
+/* The result of a probe, here with the version that this was compiled with. */
 static void features(void)
 {
 	struct exs_ioc_probe probe = { .size = sizeof(probe) };
@@ -216,7 +216,7 @@ static void features(void)
 	must_be(probe.sqe_flags, EXS_SQE_TIMEOUT_ONCE | EXS_SQE_TIMEOUT_END | EXS_SQE_EXS_ONLY);
 }
 
-/* For those who have no queue yet, also when there are to be no new sockets. */
+/* For programs that have no queue yet, also when new sockets are disabled. */
 static void device(void)
 {
 	struct exs_ioc_probe probe = { .size = sizeof(probe) };
@@ -250,7 +250,7 @@ static void numbers(void)
 	must_fail(ioctl(new_socket(), EXS_IOC_GETATTR, &a), ENOTTY);
 }
 
-/* Only of AF_EXS: how the library finds out what a socket is. */
+/* Only for AF_EXS: how the library recognises a socket. */
 static void exs_only(void)
 {
 	exs_qhandle_t q = queue_new(8);
@@ -268,7 +268,7 @@ static void exs_only(void)
 	must_be(submit_sized(q, &sqe, 1, sizeof(sqe)), 1);
 }
 
-/* It ends one operation, with what it has or ETIME, and leaves no other event. */
+/* It ends one operation, with the bytes that it has or ETIME, and leaves no other event. */
 static void timeout_ends(void)
 {
 	exs_qhandle_t q = queue_new(2);

@@ -88,8 +88,8 @@ static void unmap(struct load *l)
 }
 
 /*
- * AF_EXS' end what waits there, at once if they do not linger; ordinary ones only if they are
- * taken away from the queue.
+ * Closing AF_EXS sockets ends their operations, at once if they do not linger; with ordinary ones only exs_close()
+ * does.
  */
 static void close_sockets(struct load *l)
 {
@@ -217,7 +217,7 @@ static void table(int sockets, bool sends)
 	double last[ARRAY_SIZE(ways)] = { 0 };
 	size_t i;
 
-	/* What is there once is made here. */
+	/* Objects that exist once are made here. */
 	measure(&ways[0], sizes[0], sockets, sends);
 	for (i = 0; i < ARRAY_SIZE(sizes); i++)
 		if (atoi(getenv("EXS_BENCH_MAX") ?: "1000000") >= sizes[i])

@@ -34,7 +34,7 @@ static void one_ended(const struct waiting *w, int fd, exs_ahandle_t handle)
 	must_be(ev.exs_evt_socket, fd);
 }
 
-/* What was not cancelled waits on, in order. */
+/* Receives that were not cancelled go on waiting, in order. */
 static void one_works(const struct waiting *w, const struct pair *p, exs_ahandle_t handle)
 {
 	must_be(send(p->c, "x", 1, 0), 1);
@@ -105,7 +105,7 @@ static void one_of_three(void)
 	no_event(q);
 }
 
-/* What the peer has no room for is taken back; what went out arrives. */
+/* Sends that the peer has no room for are taken back; bytes that were sent arrive. */
 static void sends(void)
 {
 	enum { SENDS = 8, LEN = MIB };
@@ -130,7 +130,7 @@ static void sends(void)
 		      errno_name(ev.exs_evt_errno));
 		length[ev.exs_evt_ahandle] = ev.exs_evt_union.exs_evt_xfer.exs_evt_length;
 	}
-	/* Nothing has gone out behind one that was taken back. */
+	/* No send after one that was taken back was sent. */
 	for (i = 0; i < SENDS; i++) {
 		if (length[i])
 			must_be(sent, i * LEN);
@@ -330,7 +330,7 @@ static void receive_many(void *arg)
 		start_recv(h->fd, bytes, 1, 0, h->q, i, m);
 }
 
-/* Whoever waits for the exit finds the operations ended: what arrives then is nobody's but theirs. */
+/* A process that waits for the exit finds the operations ended: bytes that arrive then are its own. */
 static void many_of_the_dead(void)
 {
 	struct hand_over h;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Tokens: claimed by the library and by hostile programs, and what happens when the accept4(2) after that fails. */
+/* Tokens: claimed by the library and by hostile programs, and claims whose accept4(2) fails. */
 #include "lib/async.h"
 
 #include <fcntl.h>
@@ -74,7 +74,7 @@ static void claims_and_dies(void *arg)
 	send_fd(d->channel, c);
 }
 
-/* Nobody else can accept what a thread had claimed that is gone: it is closed, at the next accept(2). */
+/* A connection that a thread had claimed before it died is not accepted by others: the next accept(2) closes it. */
 static void claimer_dies(void)
 {
 	struct dying d = { .fd = listener(4) };
@@ -142,7 +142,7 @@ static void accept_later(void)
 	talk(c, s);
 }
 
-/* What the thread must not accept is closed, and nobody's next accept(2) returns it. */
+/* A connection that the thread must not accept is closed, and no later accept(2) returns it. */
 static void accept_refused(void)
 {
 	int fd = listener(4), c;
@@ -215,7 +215,7 @@ static void put_back(void)
 	must_be(queue_attr(q, EXS_ATTR_SUBMITTED), queue_attr(q, EXS_ATTR_POSTED));
 }
 
-/* A claimed token has no slot, so others may take all; what is put back then would be one entry too many. */
+/* A claimed token has no slot, so operations may take all; putting it back then would be one entry too many. */
 static void put_back_when_full(void)
 {
 	enum { ALL = EXS_QUEUE_CAPACITY_MIN };
@@ -334,7 +334,7 @@ static void listener_not_told(void)
 	talk(c, taken(h.q, 1, 0));
 }
 
-/* Nor is a descriptor left that nobody knows of. */
+/* Nor is a descriptor left that the program does not know. */
 static void nothing_left(void)
 {
 	int fd = listener(4), c, number;

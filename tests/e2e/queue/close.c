@@ -26,7 +26,7 @@ static void closed_is(exs_qhandle_t q, int err)
 	no_event(q);
 }
 
-/* -- what the socket still had to do */
+/* -- operations and data that were pending */
 
 static void sends_first(void)
 {
@@ -186,7 +186,7 @@ static void hard(int fd)
 	must(setsockopt(fd, SOL_SOCKET, SO_LINGER, &l, sizeof(l)));
 }
 
-/* A close that throws something away is a reset, and says so. */
+/* A close that discards data is a reset, and its event says so. */
 static void resets(void)
 {
 	exs_qhandle_t q = queue_new(1);
@@ -245,7 +245,7 @@ static void over_before(void)
 
 /* -- descriptors of one socket */
 
-/* What was sent is known to have arrived, or the close that follows cuts it off. */
+/* Wait until the data have arrived: otherwise the close that follows cuts them off. */
 static void wait_sent(int fd)
 {
 	int unsent;
@@ -310,7 +310,7 @@ static void shared(void)
 	closed_is(q, 0);
 }
 
-/* -- nobody waits for it any more; what was sent arrives all the same */
+/* -- no process waits for it any more; sent data arrive nevertheless */
 
 static void queue_deleted(void)
 {
@@ -416,7 +416,7 @@ static void wrong(void)
 	must_fail(exs_close(999, 0, q, 1), EBADF);
 	no_event(q);
 	must_be(queue_attr(q, EXS_ATTR_SUBMITTED), 0);
-	/* What the library does not let through. */
+	/* Values that the library refuses itself. */
 	for (i = 0; i < ARRAY_SIZE(bad); i++) {
 		bad[i].opcode = EXS_OP_CLOSE;
 		bad[i].fd = fd;
@@ -527,7 +527,7 @@ static void races(void)
 	}
 }
 
-/* Once all is delivered the event waits neither for a timer nor for the next one. */
+/* Once all is delivered, the event waits neither for a timer nor for the next event. */
 static void soon(void)
 {
 	event_is_soon_after_delivery(start_close, EXS_EVT_CLOSE, CLOSE_HANDLE);

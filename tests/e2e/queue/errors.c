@@ -227,7 +227,7 @@ static void handles(void)
 	must_be(delta("ops_submitted"), 0);
 }
 
-/* -- a queue that is full: nothing was done, and it works when there is room */
+/* -- a full queue: no operation starts, and the call works when there is room */
 
 static void full(void)
 {

@@ -138,7 +138,7 @@ static void all_kinds(void)
 	poll_ready(q, fds, 1, 7, 1);
 }
 
-/* Room to write, on a socket that has none for a while; what comes in is no reason. */
+/* Room to write, on a socket that has none for a while; arriving data do not end the poll. */
 static void becomes_writable(void)
 {
 	exs_qhandle_t q = queue_new(4);
@@ -261,7 +261,7 @@ static void cancelled(void)
 	must_be(cancel(q, 0, 0, 0), 0);
 }
 
-/* The pipe is closed for good once nobody polls it. */
+/* The pipe is closed for good once no poll holds it. */
 static void wait_pipe_closed(const struct pipe_pair *pp)
 {
 	wait_io(pp->wr, POLLERR);
@@ -332,7 +332,7 @@ static void address_space_kept(void)
 	wait_until(!counter("live_queues"));
 }
 
-/* Closing a descriptor does not end a poll of what it was. */
+/* Closing a descriptor does not end a poll of its file. */
 static void closed_meanwhile(void)
 {
 	exs_qhandle_t q = queue_new(8);

@@ -169,7 +169,7 @@ static void child_has_signal(void *arg)
 	signal_off(s->q);
 }
 
-/* Whoever sets it last has it; it goes with its process, and the queue goes on. */
+/* The last process that sets it has it; it ends with this process, and the queue goes on. */
 static void signal_of_child(void)
 {
 	struct pipe_pair up = pipe_open();
@@ -259,7 +259,7 @@ static void *change_depth(void *arg)
 	return NULL;
 }
 
-/* Whatever the depth becomes meanwhile: no event is lost, and none comes twice. */
+/* However the depth changes meanwhile, no event is lost, and none comes twice. */
 static void depth_by_threads(void)
 {
 	enum { THREADS = 3, EVENTS = 100 };

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The event queue: slots, waiting, readiness, its end, and anything that a program
- * may do to its ring.
+ * The event queue: slots, waiting, readiness, its end, and whatever a program may do to its ring.
  */
 #include "lib/async.h"
 
@@ -83,7 +82,7 @@ static void shows(exs_qhandle_t q, long reserved, long unread, long submitted, l
 	fdinfo_is(q, "exs-timed-out", timed_out);
 }
 
-/* What exs-sysctl(7) says of /proc/PID/fdinfo. */
+/* /proc/PID/fdinfo, as exs-sysctl(7) describes it. */
 static void in_fdinfo(void)
 {
 	exs_timeout_t soon = { .exs_time.tv_usec = 5000, .exs_flags = EXS_TIMEOUT_ONCE };
@@ -188,7 +187,7 @@ static void submit_wrong(void)
 	no_event(q);
 }
 
-/* What was started counts; the one that could not be is tried again by the caller. */
+/* The operations that were started count; the caller tries the one that was not again. */
 static void submit_partly(void)
 {
 	exs_qhandle_t q = queue_new(8);
@@ -241,7 +240,7 @@ static void full(void)
 	for (i = 0; i < 4; i++)
 		must_be(send(p.c, "x", 1, 0), 1);
 	wait_posted(q, 4);
-	/* Events that nobody has read hold their slots. */
+	/* Unread events hold their slots. */
 	must_fail(exs_recv(p.s, bytes, 1, 0, q, 99, NO_REGION), EAGAIN);
 	event_is(q, EXS_EVT_RECV, 0, 0, 1);
 	start_receives(p.s, q, 1, 4);
@@ -312,7 +311,7 @@ static void counts(void)
 	must_be(status(q, EXS_QATTR_EVENTS), 3);
 	must_be(exs_qdequeue(q, ev, 2, NULL), 2);
 	must_be(status(q, EXS_QATTR_EVENTS), 1);
-	/* Too few: what is there when time is up. */
+	/* Too few: those that are there when the time is up. */
 	must_be(exs_qdequeue(q, ev, -3, &short_time), 1);
 	event_check(&ev[0], EXS_EVT_RECV, 2, 0, 1);
 	no_event(q);
@@ -328,7 +327,7 @@ static void *dequeue_three(void *arg)
 	return NULL;
 }
 
-/* Somebody waits for three; the first two do not end that. */
+/* A thread waits for three; the first two do not wake it. */
 static void threshold(void)
 {
 	exs_qhandle_t q = queue_new(16);
@@ -555,7 +554,7 @@ static void own_eventfd(void)
 	must_fail(exs_qmodify(q, EXS_QATTR_EVENTFD, &wrong), EINVAL);
 }
 
-/* It is told of events that were there before it; of two that make one the first counts. */
+/* It is signalled for events that were there before it; if two threads set one, the first counts. */
 static void eventfd_late(void)
 {
 	int fd = must(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)), second = must(eventfd(0, EFD_CLOEXEC));
@@ -573,7 +572,7 @@ static void eventfd_late(void)
 	eventfd_value(fd);
 }
 
-/* Nobody could wait for more events than there can be. */
+/* No thread may wait for more events than the ring can hold. */
 static void wait_wrong(void)
 {
 	struct exs_ioc_qcreate c = { .size = sizeof(c), .depth = 8 };
@@ -721,7 +720,7 @@ static void child_submits(void *arg)
 	wait_posted(s->q, 2);
 }
 
-/* A child submits to the queue it inherited; the parent hears of it. */
+/* A child submits to the queue it inherited; the parent gets the event. */
 static void child_submits_parent_dequeues(void)
 {
 	struct submits s = { .q = queue_new(8) };
@@ -919,7 +918,7 @@ static void scribble(uint64_t value)
 	make_events(&p, bad, 3, 0);
 	wait_posted(bad, 3);
 	r.head->head = value;
-	/* It may refuse, or hand out rubbish: to this program only. */
+	/* It may refuse, or return garbage, to this program only. */
 	for (i = 0; i < 20; i++) {
 		r.head->head = value + i;
 		if (exs_send(p.c, bytes, 1, 0, bad, i, NO_REGION))
@@ -1051,7 +1050,7 @@ static void child_execs(void *arg)
 	must(execlp("true", "true", NULL));
 }
 
-/* exec ends the address space, and with it what was to be written there. */
+/* exec ends the address space, and the receives that would have written there. */
 static void process_execs(void)
 {
 	struct pair p;
@@ -1086,7 +1085,7 @@ static void cancelled(void)
 	must_be(cancel(q, EXS_CANCEL_FD, b.s, 0), 2);
 	event_is(q, EXS_EVT_RECV, 10, ECANCELED, 0);
 	event_is(q, EXS_EVT_RECV, 11, ECANCELED, 0);
-	/* The others are served, in order. */
+	/* The other operations continue, in order. */
 	must_be(send(a.c, "x", 1, 0), 1);
 	event_is(q, EXS_EVT_RECV, 0, 0, 1);
 	must_be(send(a.c, "x", 1, 0), 1);
@@ -1120,7 +1119,7 @@ static void one_of_two_exits(void)
 	event_is(s.q, EXS_EVT_RECV, 1, 0, 1);
 }
 
-/* Whatever order the queues were made and used in. */
+/* Whichever order the queues were made and used in. */
 static void each_its_own(void)
 {
 	static const int order[] = { 0, 2, 1, 0, 1, 2 };

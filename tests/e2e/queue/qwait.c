@@ -74,7 +74,7 @@ static void time_is_up(void)
 	struct pair p;
 
 	pair_open(&p);
-	/* Nothing to be polled, then something that does not come. */
+	/* No connection to poll, then an event that does not come. */
 	must_be(exs_qdequeue(q, ev, 1, &short_time), 0);
 	start_recv(p.s, bytes, 1, 0, q, 1, NO_REGION);
 	start_recv(p.s, bytes, 1, 0, q, 2, NO_REGION);
@@ -172,7 +172,7 @@ static void polled(void)
 	must_be(delta("busy_given_up"), 0);
 }
 
-/* Where no device has anything to say, the thread sleeps, and is woken. */
+/* If no device reports anything, the thread sleeps, and is woken. */
 static void nothing_to_poll(void)
 {
 	exs_qhandle_t q = queue_of(8, EXS_WAIT_BUSY_POLL);
@@ -209,7 +209,7 @@ static void attended(void)
 	}
 }
 
-/* But not where the socket wants it done elsewhere. */
+/* But not if the socket wants another processor. */
 static void placed(void)
 {
 	exs_qhandle_t q = queue_of(4, EXS_WAIT_NOTIFY);
@@ -267,7 +267,7 @@ static void *wait_for_two(void *arg)
 	return NULL;
 }
 
-/* A thread that still waits for others does not keep a connection that has ended. */
+/* A thread that still waits for other connections does not keep one that has ended. */
 static void let_go(void)
 {
 	struct waiter w = { .q = queue_of(8, EXS_WAIT_NOTIFY) };
@@ -297,7 +297,7 @@ static void *wait_for_ever(void *arg)
 	return NULL;
 }
 
-/* Threads that want more do not stand before one that wants less. */
+/* Threads that want more events do not delay one that wants fewer. */
 static void least_need(void)
 {
 	struct waiter more = { .q = queue_of(8, EXS_WAIT_NOTIFY) }, one = { .q = more.q };
@@ -363,8 +363,8 @@ static void process_killed(void)
 }
 
 /*
- * Others get on as well: on the same connection, from another queue, until the
- * thread that attends has had enough of it, and after.
+ * Other threads make progress as well: on the same connection, from another queue, before and after the attending
+ * thread stops attending.
  */
 static void serve_other(const struct pair *p, exs_qhandle_t other)
 {
@@ -619,7 +619,7 @@ static long ran_ns(pid_t tid)
 	return ns;
 }
 
-/* Whoever stops tracing functions waits until each task has slept, or has said that it might. */
+/* A task that stops tracing functions waits until each task has slept, or has said that it might. */
 static void lets_others_trace(void)
 {
 	exs_qhandle_t q = queue_of(8, EXS_WAIT_BUSY_POLL);

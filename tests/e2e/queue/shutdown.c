@@ -45,7 +45,7 @@ static void sends_first(void)
 	event_check(&ev, EXS_EVT_SHUTDOWN, HANDLE, 0, 0);
 	must_be(ev.exs_evt_socket, p.c);
 	no_event(q);
-	/* The other direction works on. */
+	/* The other direction still works. */
 	send_all(p.s, 7, 0, 1000);
 	recv_all(p.c, 7, 0, 1000);
 	must_fail(send(p.c, "x", 1, MSG_NOSIGNAL), EPIPE);
@@ -104,7 +104,7 @@ static void several(void)
 	no_event(q);
 }
 
-/* -- something else comes first */
+/* -- another end comes first */
 
 static void hard(int fd)
 {
@@ -201,7 +201,7 @@ static void refused(void)
 	must_be(recv(p.s, &byte, 1, 0), 1);
 }
 
-/* What an earlier call started keeps its event. */
+/* An operation of an earlier call keeps its event. */
 static void refused_later(void)
 {
 	exs_qhandle_t q = queue_new(4);
@@ -256,7 +256,7 @@ static void wrong(void)
 	must_be(recv(p.s, &byte, 1, 0), 1);
 }
 
-/* Once all is delivered the event waits neither for a timer nor for the next one. */
+/* Once all is delivered, the event waits neither for a timer nor for the next event. */
 static void soon(void)
 {
 	event_is_soon_after_delivery(start_shutdown, EXS_EVT_SHUTDOWN, HANDLE);

@@ -165,7 +165,7 @@ static void accept_and_threads(void)
 	event_is(q, EXS_EVT_ACCEPT, 1, 0, 0);
 }
 
-/* It stops in the middle: what is before has its events, what is behind has none. */
+/* It stops in the middle: operations before have their events, those behind have none. */
 static void stops_at(exs_op_t bad, int err)
 {
 	exs_qhandle_t q = queue_new(16);
@@ -405,7 +405,7 @@ static void joined_of_all_lengths(void)
 }
 
 /* Operations in a row on one socket start together: also if there is no last one, or one that is different. */
-/* What ends at once does not hold up what was to go with it. */
+/* An operation that ends at once does not hold up those that were to go with it. */
 static void together_with_ended(void)
 {
 	exs_qhandle_t q = queue_new(2);
@@ -495,7 +495,7 @@ static void partly(void)
 	op = a_receive(p.s, 0);
 	op.exs_op_flags = MSG_PEEK;
 	stops_at(op, EINVAL);
-	/* What the library finds itself. */
+	/* Errors that the library itself finds. */
 	op.exs_op_flags = 0;
 	op.exs_op_region = EXS_MHANDLE_INVALID;
 	stops_at(op, EINVAL);

@@ -112,7 +112,7 @@ static exs_event_t last_event(exs_qhandle_t q, int type)
 	return ev;
 }
 
-/* What is set holds for operations that come after it. */
+/* A timeout applies to operations that come after it. */
 static void repeated(void)
 {
 	exs_qhandle_t q = queue_new(8);
@@ -138,7 +138,7 @@ static void repeated(void)
 	pair_close(&p);
 }
 
-/* There is only one in the ring, however long nobody looks. */
+/* There is only one in the ring, however long it is not read. */
 static void unread(void)
 {
 	exs_qhandle_t q = queue_new(4), other = queue_new(4);
@@ -341,7 +341,7 @@ static void races(void)
 			must_be(send(p.c, "0123456789", 10, 0), 10);
 		cancel_all(q);
 		all_end(q);
-		/* What came too late for any of them. */
+		/* A byte that came too late for any of them. */
 		while (recv(p.s, buf, sizeof(buf), MSG_DONTWAIT) > 0)
 			;
 	}

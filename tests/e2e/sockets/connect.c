@@ -71,7 +71,7 @@ static void connect_refused(void)
 	must_be(queue_attr(q, EXS_ATTR_SUBMITTED), 1);
 }
 
-/* What connect(2) itself refuses is no operation: -1 and no event, and the slot is free. */
+/* If connect(2) itself refuses, there is no operation: -1 and no event, and the slot is free. */
 static void connect_wrong(void)
 {
 	const struct sockaddr nowhere = { .sa_family = AF_UNSPEC };
@@ -216,7 +216,7 @@ static void *joiner_connects(void *arg)
 	return NULL;
 }
 
-/* A thread that waits in connect() hears of that attempt's end, and not of the next one's. */
+/* A thread that waits in connect() gets the end of that attempt, and not of the next one. */
 static void connect_joined(void)
 {
 	union address to = address_from(e2e.domain, e2e.domain == AF_INET ? "10.77.0.9" : "fd77::9", 99);
@@ -225,7 +225,7 @@ static void connect_joined(void)
 	pthread_t thread;
 
 	to = name_of(fd);
-	close(fd);		/* nobody listens there any more */
+	close(fd);		/* there is no listener any more */
 	run_on(0);
 	set_nonblock(j.fd, true);
 	must_fail(connect(j.fd, &j.to.sa, address_len(&j.to)), EINPROGRESS);
@@ -301,13 +301,13 @@ static void accept_queue_deleted(void)
 	must(exs_qdelete(q));
 	wait_until(!counter("live_ops"));
 	must_be(delta("ops_discarded"), 2);
-	/* The listener is nobody's now: accept(2) gets the connection. */
+	/* No accept operation is left: accept(2) gets the connection. */
 	c = client_of(fd);
 	wait_io(fd, POLLIN);
 	talk(c, must(accept(fd, NULL, NULL)));
 }
 
-/* A connection that was handed to an event that nobody takes ends with the queue. */
+/* A connection whose event is not taken ends with the queue. */
 static void accept_not_taken(void)
 {
 	exs_qhandle_t q = queue_new(4);
@@ -351,7 +351,7 @@ static void child_takes(void *arg)
 	talk(accepted(fds[0], 1, fds[1]), fds[2]);
 }
 
-/* The process that dequeues gets the descriptor, also if another one asked. */
+/* The process that dequeues gets the descriptor, also if another one submitted the accept. */
 static void accept_in_child(void)
 {
 	int fds[3] = { queue_new(4), listener(4), -1 };
@@ -361,7 +361,7 @@ static void accept_in_child(void)
 	join(spawn(child_takes, fds));
 }
 
-/* accept(2) and exs_accept() on one listener: whoever asked first is served first. */
+/* accept(2) and exs_accept() on one listener: the first request is served first. */
 static void accept_mixed(void)
 {
 	exs_qhandle_t q = queue_new(4);
@@ -386,7 +386,7 @@ static void child_asks(void *arg)
 	raise(SIGKILL);
 }
 
-/* The process that asked dies: its accepts take nothing from the others. */
+/* The process that submitted dies: its accepts take no connection from those of other processes. */
 static void accept_asker_killed(void)
 {
 	int fds[2] = { queue_new(8), listener(8) }, c;
@@ -460,7 +460,7 @@ static union address link_local(const char *device)
 	return at;
 }
 
-/* The names say which link, at both ends: with the one that accept(2) gives the client can be called back. */
+/* The names include the link, at both ends: by the name from accept(2) one can connect to the client. */
 static void connect_link_local(void)
 {
 	union address at = link_local("rxe0dev"), named;

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Attempts to connect that this system ends, not the peer: the device goes, or cannot; the administrator. */
+/*
+ * Attempts to connect that this system ends, not the peer: by the device, which goes or fails, or by the administrator.
+ */
 #include "lib/async.h"
 
 #include <linux/exs.h>
@@ -23,7 +25,7 @@ static void wait_request(int tap, const union address *to)
 		 p.udp.dest != htons(ROCE_PORT));
 }
 
-/* Nobody answers, so nothing else can end an attempt meanwhile. */
+/* No host answers, so nothing else can end an attempt meanwhile. */
 static union address nowhere(void)
 {
 	return address_from(AF_INET, "10.77.0.9", 99);
@@ -44,7 +46,7 @@ static void delete_below_attempt(void *arg)
 	no_event(q);
 }
 
-/* TCP goes on where EXS had to stop: nobody answers there either. */
+/* TCP goes on where EXS had to stop: it gets no answer either. */
 static void delete_below_fallback(void *arg)
 {
 	int tap = must(socket(AF_PACKET, SOCK_DGRAM | SOCK_CLOEXEC, htons(ETH_P_ALL))), fd, why;
@@ -53,7 +55,7 @@ static void delete_below_fallback(void *arg)
 
 	(void)arg;
 	e2e.fallback = 1;
-	/* Only the device's end can end the attempt; what other tests have found out counts for nothing. */
+	/* Only the device's end can end the attempt; results of other tests must not count. */
 	write_sysctl("fallback_memory", 0);
 	write_sysctl("fallback_timeout", 3600 * 1000);
 	write_sysctl("connect_timeout", 3600 * 1000);

@@ -433,7 +433,7 @@ static void half_close(void)
 	recv_all(p.s, 1, 0, 3000);
 	must_be(recv(p.s, buf, 1, 0), 0);
 	must_be(recv(p.s, buf, 1, 0), 0);
-	/* The other direction lives on. */
+	/* The other direction still works. */
 	send_all(p.s, 2, 0, 100000);
 	must(shutdown(p.s, SHUT_WR));
 	recv_all(p.c, 2, 0, 100000);
@@ -653,7 +653,7 @@ static void *blocked_writer(void *arg)
 	return NULL;
 }
 
-/* A send that a reset cuts short says how much; the reset is still to be told. */
+/* A send that a reset cuts short returns the count; the reset is still to be reported. */
 static void reset_while_sending(void)
 {
 	struct blocked b;
@@ -707,7 +707,7 @@ static void read_ten(void *arg)
 	data_check(1, 10, data, sizeof(data));
 }
 
-/* A reader that waits behind another one gets what that one left. */
+/* A reader that waits behind another one gets the bytes that this one left. */
 static void reader_behind(void)
 {
 	struct held_reader r = { .page = held_page_open() };

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * Fallback to TCP: a socket reaches a peer without EXS by TCP, a listener takes both,
- * and nothing waits for ever, is lost or happens twice.
+ * and no call waits for ever, and no data are lost or arrive twice.
  */
 #include "lib/async.h"
 #include "hostile/raw/raw.h"
@@ -39,7 +39,7 @@ static int why(int fd)
 	return get_int(fd, SOL_EXS, EXS_SO_FELL_BACK);
 }
 
-/* One that falls back: that is what sockets of IPPROTO_EXS are made as. */
+/* One that falls back, as new sockets of IPPROTO_EXS do. */
 static int falling(void)
 {
 	int fd = must(socket(e2e.family, e2e.type | SOCK_CLOEXEC, e2e.protocol));
@@ -95,7 +95,7 @@ static void talk(int a, int b)
 	recv_all(a, 2, 0, 100000);
 }
 
-/* @c is connected by TCP, for @reason, to what @l accepts. */
+/* @c is connected by TCP, for @reason, to the socket that @l accepts. */
 static void by_tcp(int c, int l, int reason)
 {
 	union address ours, theirs;
@@ -174,7 +174,7 @@ static int sharing(int how)
 	return fd;
 }
 
-/* Whoever has a port of EXS gets its clients. TCP alone would be no substitute. */
+/* The owner of a port of EXS gets its clients. TCP alone would be no substitute. */
 static void port_of_another(void)
 {
 	union address at = address_of(SERVER, 0);
@@ -277,7 +277,7 @@ static void refused_by_both(void)
 	by_tcp(c, b, EXS_FELL_BACK_REFUSED);
 }
 
-/* Nobody waits, and what TCP would say is said. */
+/* No call waits, and TCP's result is reported. */
 static void nonblock_refused(void)
 {
 	int b = plain_socket(), c = falling();
@@ -469,7 +469,7 @@ static void listener_wakes(void)
 	must_be(delta("accepts"), 1);
 }
 
-/* When listening ends, nobody can reach the TCP port any more. After the next listen(2), they can again. */
+/* When listening ends, no client can reach the TCP port. After the next listen(2), they can again. */
 static void listens_again(void)
 {
 	int l = falling_listener(), c = plain_socket();
@@ -509,7 +509,7 @@ static void no_device(void)
 	must_be(delta("fallback_no_device") >= 1, true);
 }
 
-/* A call that does not wait does not look what has come of TCP's connect, either: as TCP's own. */
+/* A call that does not wait does not check the result of TCP's connect, either: as TCP's own. */
 static void result_later(void)
 {
 	union address nobody = loopback(free_port());
@@ -532,7 +532,7 @@ static void result_later(void)
 	must_fail(connect(w, &wrong.sa, address_len(&wrong)), err);
 }
 
-/* By EXS as by TCP: nobody reaches it by an address of a device. */
+/* By EXS as by TCP: it cannot be reached by an address of a device. */
 static void loopback_is_private(void)
 {
 	union address at = loopback(0), to;
@@ -566,7 +566,7 @@ static void device_kept(void)
 	check(!strcmp(name, "lo"), "TCP's socket is bound to '%s'", name);
 }
 
-/* Nobody here has the address (RFC 5737, RFC 3849); TCP lets it be bound all the same. */
+/* No host here has the address (RFC 5737, RFC 3849); TCP allows binding to it nevertheless. */
 static void foreign_address(void)
 {
 	union address at = address_from(e2e.domain, e2e.domain == AF_INET ? "192.0.2.7" : "2001:db8::7", 0), is;
@@ -586,7 +586,7 @@ static union address black_hole(void)
 	return address_from(e2e.domain, e2e.domain == AF_INET ? "10.77.0.9" : "fd77::9", 99);
 }
 
-/* Nobody answers, not even by TCP: EXS has had its time, and the next does not wait. */
+/* No answer, not even by TCP: EXS has had its time, and the next attempt does not wait. */
 static void no_answer(void)
 {
 	union address to = black_hole();
@@ -609,10 +609,10 @@ static void no_answer(void)
 	must_be(so_error(c), 0);
 }
 
-/* A program that waits for less time than others does not decide for them. */
+/* A program with a shorter time limit does not decide for other programs. */
 static void impatient(void)
 {
-	/* Of no other case, as it must not be remembered. */
+	/* An address of no other case, as it must not be remembered. */
 	union address to = address_from(e2e.domain, e2e.domain == AF_INET ? "10.77.0.8" : "fd77::8", 99);
 	int c = falling(), other = falling();
 
@@ -628,7 +628,7 @@ static void impatient(void)
 	must_be(delta("fallback_remembered"), 0);
 }
 
-/* But one that had waited long enough to tell does, even if it gave up before TCP began. */
+/* But one that had waited long enough does, even if it gave up before TCP began. */
 static void closed_early(void)
 {
 	/* Of no other case, either. */
@@ -637,7 +637,7 @@ static void closed_early(void)
 
 	write_sysctl("fallback_timeout", 4000);
 	write_sysctl("fallback_memory", 3600 * 1000);
-	/* By a device of its own choice: it does not decide for others. */
+	/* By a device of its own choice: it does not decide for other programs. */
 	must(setsockopt(clock, SOL_SOCKET, SO_BINDTODEVICE, "rxe0dev", 7));
 	set_int(clock, IPPROTO_TCP, TCP_USER_TIMEOUT, 1200);
 	set_nonblock(clock, true);
@@ -652,7 +652,7 @@ static void closed_early(void)
 	close(c);
 	must_fail(connect(other, &to.sa, address_len(&to)), EINPROGRESS);
 	must_be(why(other), EXS_FELL_BACK_REMEMBERED);
-	/* Each user finds out for himself. */
+	/* Each user has memories of its own. */
 	setfsuid(7000);
 	c = falling();
 	setfsuid(0);
@@ -669,10 +669,10 @@ static double seconds(void)
 	return now.tv_sec + now.tv_nsec / 1e9;
 }
 
-/* So many milliseconds, as a socket tells that does not decide for others. */
+/* So many milliseconds, measured by a socket that does not decide for others. */
 static void time_passes(int ms)
 {
-	/* Of no other case: a host that has not answered these is remembered. */
+	/* An address of no other case: a host that has not answered one is remembered. */
 	union address to = address_from(e2e.domain, e2e.domain == AF_INET ? "10.77.0.4" : "fd77::4", 99);
 	int clock = falling(), before = delta("fallback_no_answer");
 
@@ -787,7 +787,7 @@ static bool is_tried(const union address *to)
 	return tried;
 }
 
-/* What is not remembered, or not any more, is tried again. */
+/* A peer that is not remembered, or not any more, is tried again. */
 static void forgotten(void)
 {
 	union address to = black_hole();
@@ -1035,7 +1035,7 @@ static void needs_family_options(void)
 	close(fd);
 }
 
-/* What was never set is as on a socket that was always TCP's. */
+/* An option that was never set is as on a socket that was always TCP's. */
 static void defaults(void)
 {
 	int l = tcp_listener(), c = falling(), tcp = plain_socket();
@@ -1087,7 +1087,7 @@ static void cpu_after_listen(void)
 	must_be(delta("accepts_tcp"), CPU_CLIENTS);
 }
 
-/* What was set before holds after. */
+/* Options that were set before hold afterwards. */
 static void settings(void)
 {
 	int l = tcp_listener(), c = falling();
@@ -1106,7 +1106,7 @@ static void settings(void)
 	must_fail(setsockopt(c, SOL_EXS, EXS_SO_FALLBACK, &l, sizeof(l)), EINVAL);
 }
 
-/* Whatever it was put into, or bound to, remains. */
+/* Epoll sets and bindings of the socket remain. */
 static void at_once(void)
 {
 	union address at = address_of(SERVER, 0), is;
@@ -1135,7 +1135,7 @@ static void at_once(void)
 	must_fail(setsockopt(c, SOL_EXS, EXS_SO_FALLBACK, &l, sizeof(l)), EINVAL);
 }
 
-/* -- A peer whose EXS is another, and that has TCP on the same port */
+/* -- A peer with another version of EXS, and with TCP on the same port */
 
 static struct raw peer;
 static int peer_tcp;
@@ -1181,7 +1181,7 @@ static void rejected(int said, int reason)
 	raw_close(&request);
 }
 
-/* The peer says why it will not: TCP takes over at once, for the reason that it gave. */
+/* The peer rejects with a reason: TCP takes over at once, for this reason. */
 static void said_by_peer(void)
 {
 	static const int version[] = { R_VERSION, R_MALFORMED, R_SOCKTYPE };
@@ -1199,7 +1199,7 @@ static void said_by_peer(void)
 	raw_close(&peer);
 }
 
-/* It is remembered as long as nothing is heard of it. */
+/* It is remembered as long as it does not answer. */
 static void heard(void)
 {
 	struct pair p;
@@ -1258,7 +1258,7 @@ static void answered(void)
 	raw_close(&peer);
 }
 
-/* It agrees, in words that are none of ours. */
+/* It accepts, with an answer that is no hello. */
 static void strange_answer(void)
 {
 	struct hello h = good_hello();
@@ -1331,7 +1331,7 @@ static void closed_before(void)
 	must(close(last));
 	ev = event_next(q);
 	event_check(&ev, EXS_EVT_CLOSE, 1, 0, 0);
-	/* It has not thrown the data away, either. */
+	/* It has not discarded the data, either. */
 	do
 		n = must(recv(s, data, sizeof(data), 0));
 	while (n);
@@ -1376,7 +1376,7 @@ static void set_meanwhile(void)
 
 /* -- */
 
-/* A user's connections are all taken: the next is TCP's. */
+/* A user's cap of connections is reached: the next is TCP's. */
 static void limit(void)
 {
 	int l = falling_listener(), c = falling(), next = falling();
@@ -1454,7 +1454,7 @@ static void marked_after_tos(void)
 	must_be(get_int(c, IPPROTO_IP, IP_TOS), IPTOS_LOWDELAY);
 }
 
-/* As TCP: any address is of IPv4, if nobody says of which family; and no other is. */
+/* As with TCP: the any address without a family is of IPv4; and no other address is. */
 static void no_family(void)
 {
 	union address at = { .sa.sa_family = AF_UNSPEC }, is;
@@ -1502,7 +1502,7 @@ static void mark_of_packets(void)
 	shell("sysctl -qw net.ipv4.tcp_fwmark_accept=0");
 }
 
-/* What was set since bind() holds for the TCP socket, too, whatever was set before. */
+/* Options set since bind() hold for the TCP socket, too, whatever was set before. */
 static void set_after_bind(void)
 {
 	const struct sock_txtime txtime = { .clockid = CLOCK_MONOTONIC, .flags = SOF_TXTIME_REPORT_ERRORS };
@@ -1545,7 +1545,7 @@ static int filter_nothing(int fd, int option)
 	return setsockopt(fd, SOL_SOCKET, option, &prog, sizeof(prog));
 }
 
-/* A filter that lets no packet pass does that; also times of packets. */
+/* A filter that lets no packet pass makes a socket TCP; so do timestamps of packets. */
 static void filtered(void)
 {
 	int l = tcp_listener(), c = falling();
@@ -1618,7 +1618,7 @@ static void to_device(int fd, const char *name)
 	must(setsockopt(fd, SOL_SOCKET, SO_BINDTODEVICE, name, strlen(name)));
 }
 
-/* By neither protocol is it reached through another interface, or goes there. */
+/* With neither protocol does it use another interface, in either direction. */
 static void device_after_bind(void)
 {
 	union address any = address_from(e2e.domain, e2e.domain == AF_INET ? "0.0.0.0" : "::", 0), to;
@@ -1662,7 +1662,7 @@ static void device_after_listen(void)
 	shell("ip link delete elsewhere");
 }
 
-/* The first send would connect, but connect() has to say what has become of EXS. */
+/* The first send would connect, but connect() has to report the result of EXS. */
 static void fastopen(void)
 {
 	int l = tcp_listener(), c = falling(), nonblock;
@@ -1695,7 +1695,7 @@ static void waiter_ends(void)
 	event_is(q, EXS_EVT_CONNECT, 1, ECANCELED, 0);
 }
 
-/* exs_connect() says what EXS says, and TCP's clients wait for accept(2). */
+/* exs_connect() reports the result of EXS, and TCP's clients wait for accept(2). */
 static void asynchronous(void)
 {
 	int l = tcp_listener(), c = falling(), plain = plain_socket(), s;
@@ -1723,7 +1723,7 @@ static void asynchronous(void)
 	talk(plain, s);
 }
 
-/* Ports are TCP's there: what may fall back does, and at a server without EXS nothing else comes. */
+/* Ports are TCP's there: a socket that may fall back does so, and a server without EXS gets only TCP. */
 static void iwarp(void)
 {
 	union address at = address_of(SERVER, 0);
@@ -1750,7 +1750,7 @@ static void iwarp(void)
 	}
 }
 
-/* It has to be asked for, or not refused. */
+/* The option has to be set, or not to be cleared. */
 static void asked_for(void)
 {
 	int l = tcp_listener(), c = new_socket(), one = 1;

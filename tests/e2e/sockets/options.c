@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * Socket options: those of AF_EXS' own level and the buffer sizes of SOL_SOCKET.
- * Each is seen to have its effect, by a counter or by what calls return.
+ * Each is shown to have its effect, by a counter or by the result of calls.
  */
 #include "lib/async.h"
 
@@ -58,7 +58,7 @@ static void pair_with(struct pair *p, int level, int name, int value)
 	close(fd);
 }
 
-/* Afterwards all that @p->s had to do when this was called is done. */
+/* Wait until the work that @p->s had when this was called is done. */
 static void round_trip(struct pair *p)
 {
 	must_be(send(p->s, "r", 1, 0), 1);
@@ -160,7 +160,7 @@ static void send_message(struct pair *p, size_t len)
 	data_check(1, 0, buf, len);
 }
 
-/* A message that waits for somebody to fetch it may change its mind. */
+/* A message that waits to be fetched may go another way. */
 static void eager_while_announced(struct pair *p)
 {
 	data_fill(2, 0, buf, 700);
@@ -250,7 +250,7 @@ static void adverts(void)
 	pair_close(&p);
 }
 
-/* A send that nobody asked for goes as far as the ring is large. */
+/* A send without a receive goes as far as the ring is large. */
 static void fills_ring(struct pair *p, int ring)
 {
 	static char from[64 * 1024];
@@ -329,10 +329,10 @@ static void leaves_plain(bool deaf)
 	must_be(send(p.c, from, sizeof(from), 0), sizeof(from));
 	leaves(&p);
 	check(poll_wait(p.c, POLLERR) & POLLERR, "no error");
-	/* It has an effect, if no success. */
+	/* It has an effect, although it fails. */
 	if (deaf)
 		must_fail(shutdown(p.c, SHUT_RD), ENOTCONN);
-	/* As with TCP: what came before the end is whole, and the error is for the sender. */
+	/* As with TCP: the data before the end are whole, and the error is for the sender. */
 	must_be(recv(p.c, buf, 1, 0), 0);
 	must_be(so_error(p.c), ECONNRESET);
 	must_be(recv(p.c, buf, 1, 0), 0);
@@ -471,7 +471,7 @@ static void cpu(void)
 	}
 }
 
-/* How many of the @len bytes of a send, and of what belongs to it, went inline. */
+/* How many of the @len bytes of a send, and of its header, went inline. */
 static long inline_of(struct pair *p, size_t len)
 {
 	long before = delta("inline_tx_bytes");
@@ -487,7 +487,7 @@ static long inline_of(struct pair *p, size_t len)
 /* From nothing to all that there is, and back, on a connection that runs. */
 static void inlined(void)
 {
-	/* A stream has no ring before it needs one: what is short goes with a header, too. */
+	/* A stream has no ring before it needs one: short sends go with a header, too. */
 	enum { header = 16 };
 	struct pair p;
 
@@ -495,7 +495,7 @@ static void inlined(void)
 	must_be(inline_of(&p, 40), 0);
 	set_option(p.c, EXS_SO_INLINE_MAX, 40 + header);
 	check(inline_of(&p, 40) >= 40 + header, "40 bytes did not go inline");
-	/* No more than what the kernels have to say. */
+	/* Only messages of the kernels. */
 	check(inline_of(&p, 41) < 40, "41 bytes went inline");
 	set_option(p.c, EXS_SO_INLINE_MAX, 256);
 	check(inline_of(&p, 256 - header) >= 256, "256 bytes did not go inline");
@@ -595,7 +595,7 @@ static void busy_poll(void)
 	must(shutdown(p.c, SHUT_WR));
 	pthread_join(thread, NULL);
 	pair_close(&p);
-	/* Where nothing has come yet that could end the polling, and be told late. */
+	/* Before an event comes that could end the polling, and be reported late. */
 	pair_open(&p);
 	given_up = delta("busy_given_up");
 	set_option(p.c, EXS_SO_BUSY_POLL, 1000);
@@ -651,7 +651,7 @@ static void busy_poll_bounded(void)
 	pair_close(&p);
 }
 
-/* What programs set on TCP sockets, with what it was before. */
+/* Options that programs set on TCP sockets, with their initial values. */
 static const struct { int name, initial, value, worst; } tcp_options[] = {
 	{ TCP_NODELAY, 0, 1, -1 },
 	{ TCP_CORK, 0, 1, -1 },
@@ -711,7 +711,7 @@ static void of_nobody(void)
 #define IP_LOCAL_PORT_RANGE	51
 #endif
 
-/* Those that exs(7) lists: TCP has them, and EXS says that it has not. */
+/* Those that exs(7) lists: TCP has them, and EXS refuses them. */
 static void of_tcp_only(void)
 {
 	static const struct { int level, name; } refused[] = {
@@ -816,7 +816,7 @@ static void notsent_lowat(void)
 	pair_close(&p);
 }
 
-/* Nobody answers. */
+/* No host answers. */
 static void user_timeout(void)
 {
 	union address to = address_from(AF_INET, "10.77.0.9", 7777);
@@ -879,7 +879,7 @@ static void notified(int fd, unsigned int from, unsigned int to, bool copied)
 	must_be(!!(ee.ee_code & SO_EE_CODE_ZEROCOPY_COPIED), copied);
 }
 
-/* The memory is the kernel's until a notification says that it is not. */
+/* The kernel uses the memory until there is a notification. */
 static void msg_zerocopy(void)
 {
 	int one = 1;
@@ -925,8 +925,8 @@ static void keepalive(void)
 	set_int(p.s, IPPROTO_TCP, TCP_KEEPIDLE, 1);
 	set_int(p.s, SOL_SOCKET, SO_KEEPALIVE, 1);
 	/*
-	 * The first may be the watchdog's, as the greeting does not tell that it has arrived. What the program does
-	 * meanwhile is no sign of life from the peer.
+	 * The first may be the watchdog's, as the greeting does not tell that it has arrived. Calls of the program
+	 * meanwhile are no sign of life from the peer.
 	 */
 	while (delta("stall_probes") < 3)
 		must_fail(recv(p.s, &c, 1, MSG_DONTWAIT), EAGAIN);
@@ -978,7 +978,7 @@ static void sndbuf(void)
 	pair_close(&p);
 }
 
-/* What the kernel takes without asking us; nothing would come of it. */
+/* Options that the kernel accepts without asking us, and that have no effect. */
 static void unkept(void)
 {
 	static const int names[] = { SO_MARK, SO_PRIORITY };
@@ -1060,7 +1060,7 @@ static void close_as_stranger(void *arg)
 	must(close(fd));
 }
 
-/* A program that was attached goes with the socket, whatever it was used for. */
+/* An attached program ends with the socket, whatever it was used for. */
 static void reuseport_program(void)
 {
 	int fd = new_socket(), l = listener(1);

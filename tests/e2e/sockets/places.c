@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * A socket in places where there is little else: passed to a stranger, below an empty root, in
- * other namespaces, behind filters of system calls; closed by one thread while another is in a
- * call; among ten thousand in one epoll set. TCP is the reference; "fallen" is a socket of
- * IPPROTO_EXS that TCP has taken over.
+ * A socket in unusual places: passed to another process, below an empty root, in other namespaces, behind filters of
+ * system calls; closed by one thread while another is in a call; among ten thousand in one epoll set. TCP is the
+ * reference; "fallen" is a socket of IPPROTO_EXS that TCP has taken over.
  */
 #include "lib/e2e.h"
 #include "hostile/raw/raw.h"
@@ -26,9 +25,9 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* -- Below an empty root, and as somebody else */
+/* -- Below an empty root, and as another user */
 
-/* Nobody, with no right, below a directory with nothing in it. */
+/* User nobody, without capabilities, below an empty directory. */
 static void enter_nothing(void)
 {
 	const char *dir = "/run/exs/nothing";
@@ -50,7 +49,7 @@ static void echo(int fd)
 	send_all(fd, 2, 0, 20000);
 }
 
-/* Whatever one asks of a socket. */
+/* All calls on a socket. */
 static void use_everything(int fd)
 {
 	union address own = name_of(fd), peer = peer_of(fd);
@@ -140,7 +139,7 @@ static void empty_root(void)
 	join(pid);
 }
 
-/* There is no /dev/exs either: the library has the socket make what it needs. */
+/* There is no /dev/exs either: the library makes queues and regions by the socket. */
 static void empty_root_queue(void)
 {
 	exs_qhandle_t q;
@@ -165,7 +164,7 @@ static void elsewhere(void *arg)
 
 	must(unshare(CLONE_NEWNET | CLONE_NEWNS | CLONE_NEWUTS | CLONE_NEWIPC | CLONE_NEWUSER |
 		     CLONE_NEWCGROUP));
-	/* What was made outside is still there. */
+	/* Objects that were made outside are still there. */
 	connect_and_talk(p->s, l);
 	use_everything(must(accept(l, NULL, NULL)));
 }
@@ -184,7 +183,9 @@ static void other_namespaces(void)
 	join(pid);
 }
 
-/* A namespace has the protocol, and no device: a socket that may fall back does, by its own loopback. */
+/*
+ * A namespace has the protocol, and no device: a socket that may fall back does so, and uses that namespace's loopback.
+ */
 static void lone_namespace(void)
 {
 	union address at = address_from(AF_INET, "127.0.0.1", 0), to;
@@ -431,7 +432,7 @@ static void closed_in_connect(void)
 	raw_close(&l);
 }
 
-/* Nobody answers: a signal ends the call, and nothing is left of the attempt. */
+/* No host answers: a signal ends the call, and nothing is left of the attempt. */
 static void closed_in_connect_to_nobody(void)
 {
 	struct blocked b = { .fd = new_socket(), .to = address_from(AF_INET, "10.77.0.9", 99) };
@@ -466,7 +467,7 @@ static void closed_in_poll(void)
 	must_be(b.result, 1);
 }
 
-/* Shut down, which is what wakes. */
+/* A shutdown wakes it. */
 static void shut_in_call(void)
 {
 	struct blocked b = {}, l = { .fd = listener(4) };
@@ -486,7 +487,7 @@ static void shut_in_call(void)
 	must_be(l.err, EINVAL);
 }
 
-/* The number is somebody else's in the middle of a call. */
+/* The number is another file's in the middle of a call. */
 static void replaced_in_recv(void)
 {
 	struct blocked b = {};
@@ -525,7 +526,7 @@ static int set_of_many(const int *fds, int n)
 	return set;
 }
 
-/* Each of @first to @last - 1 once, with @events; nothing else. */
+/* Each of @first to @last - 1 once, with @events, and no other. */
 static void see_each(int set, int first, int last, unsigned int events)
 {
 	static struct epoll_event ev[MANY];
@@ -549,7 +550,7 @@ static void see_each(int set, int first, int last, unsigned int events)
 	must_be(epoll_wait(set, ev, 1, 0), 0);
 }
 
-/* Most are not connected: each says so once. Of the others each says what happens, once. */
+/* Most are not connected: each reports that once. Each of the others reports its events once. */
 static void ten_thousand(void)
 {
 	static int fds[MANY], peers[PAIRS];
@@ -578,7 +579,7 @@ static void ten_thousand(void)
 
 struct waiter { int fd, set, said, woken; };
 
-/* Waits in a set of its own, and takes what has come. */
+/* Waits in a set of its own, and accepts connections. */
 static void *waits_in_set(void *arg)
 {
 	struct epoll_event ev = { .events = EPOLLIN | EPOLLEXCLUSIVE };

@@ -186,7 +186,7 @@ static void full(void)
 	must_poll(p.c, POLLIN | POLLOUT, POLLOUT);
 }
 
-/* What poll() calls writable takes a short write at once: programs whose sockets block depend on it. */
+/* A socket that poll() calls writable takes a short write at once: programs whose sockets block depend on it. */
 static void room(void)
 {
 	static char short_write[8192];
@@ -372,7 +372,7 @@ static void epoll_edge(void)
 	check(epoll_next(ep, limit_ms()) & EPOLLIN, "no edge at the end of data");
 }
 
-/* At the end that was accepted: that the other one is connected a worker may tell, as an edge, afterwards. */
+/* At the end that was accepted: a worker may report later, as an edge, that the other one is connected. */
 static void epoll_edge_write(void)
 {
 	struct pair p;
@@ -459,7 +459,7 @@ static void epoll_connect(void)
 	c = socket_on(CLIENT);
 	set_nonblock(c, true);
 	ep = epoll_of(c, EPOLLOUT | EPOLLET);
-	epoll_next(ep, 0);	/* what an unconnected socket has to say */
+	epoll_next(ep, 0);	/* the events of an unconnected socket */
 	must_fail(connect(c, &to.sa, address_len(&to)), EINPROGRESS);
 	must_be(epoll_next(ep, limit_ms()), EPOLLOUT);
 	must_be(so_error(c), 0);

@@ -39,7 +39,7 @@
 
 /* -- States */
 
-/* @fd is what the calls are made on. */
+/* The calls are made on @fd. */
 struct sockets { int fd, peer, other; };
 
 static void fresh(struct sockets *s)
@@ -79,7 +79,7 @@ static void refused(struct sockets *s)
 	must_fail(connect(s->fd, &to.sa, address_len(&to)), ECONNREFUSED);
 }
 
-/* Nobody has asked why. */
+/* The error was not read. */
 static void refused_untold(struct sockets *s)
 {
 	union address to = refusing(s);
@@ -197,7 +197,7 @@ static void reset(struct sockets *s)
 	wait_io(s->fd, POLLHUP);
 }
 
-/* And somebody has asked why. */
+/* And the error was read. */
 static void reset_told(struct sockets *s)
 {
 	reset(s);
@@ -220,7 +220,7 @@ static const struct state states[] = {
 
 static char buf[64];
 
-/* Then also: what is said of the socket afterwards. */
+/* Then also record the state of the socket afterwards. */
 static void afterwards(int fd)
 {
 	say("then %#x, error %s; ", poll_now(fd, POLLIN | POLLOUT | POLLPRI | POLLRDHUP),
@@ -734,7 +734,7 @@ static void shapes_of(int fd, const struct option_of *o)
 	SAY(getsockopt(fd, o->level, o->option, &value, (void *)8));
 }
 
-/* What an accepted socket has of its listener's. Its device must be the one that has its address. */
+/* Options that an accepted socket has from its listener. Its device must be the one that has its address. */
 static void inherited_by(int fd, const struct option_of *o)
 {
 	int two[4] = { 2, 0, 2, 0 }, one[4] = { 1, 0, 1, 0 }, c;
@@ -793,7 +793,7 @@ static void all_sides(void)
 static struct what all_of_them[MOST];
 static struct e2e_case cases[MOST + 1];
 
-/* The rest knows no addresses. */
+/* The other calls use no addresses. */
 static bool family_matters(const struct call *call, const struct option_of *option)
 {
 	if (option)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * What ordinary calls do one after the other, and what they wait for: on TCP over loopback and
- * on IPPROTO_EXS (lib/same.h). Single calls in all states are in same.
+ * Sequences of ordinary calls, and calls that wait: on TCP over loopback and on IPPROTO_EXS (lib/same.h). Single calls
+ * in all states are in same.
  */
 #include "lib/e2e.h"
 #include "lib/same.h"
@@ -65,7 +65,7 @@ static void bring(int from, int to, const char *text)
 	wait_until((must(ioctl(to, SIOCINQ, &n)), n == before + (int)strlen(text)));
 }
 
-/* An epoll set that sees what happens at @fd from now on. */
+/* An epoll set that gets the events of @fd from now on. */
 static int watch(int fd)
 {
 	struct epoll_event ev = { .events = EPOLLIN | EPOLLRDHUP | EPOLLET };
@@ -77,7 +77,7 @@ static int watch(int fd)
 }
 
 /*
- * It has happened, and other epoll sets have seen it: close(2) waits for the wake-up to end. What happened can be read
+ * It has happened, and other epoll sets have seen it: close(2) waits for the wake-up to end. An event can be read
  * before that.
  */
 static void watched(int set)
@@ -88,7 +88,7 @@ static void watched(int set)
 	close(set);
 }
 
-/* What is left after that (TCP_INQ). */
+/* The bytes that are left after that (TCP_INQ). */
 static void say_left(int fd, size_t len, int flags, size_t room)
 {
 	char control[CMSG_SPACE(sizeof(int))];
@@ -316,7 +316,7 @@ static void accept_names(const void *arg)
 	SAY(accept(l, (void *)buf, NULL) < 0 ? -1 : 0);
 }
 
-/* One that has ended, with or without a word, before anybody accepted it. */
+/* One that has ended, with or without data, before it was accepted. */
 static void accept_the_dead(const void *arg)
 {
 	struct linger linger = { .l_onoff = 1 };
@@ -358,7 +358,7 @@ static void listen_turns(const void *arg)
 	SAY(connect(c, &at.sa, address_len(&at)));
 	SAY(listen(l, 5));
 	say_poll("again", l);
-	/* TCP may have another port now, as nobody has chosen it. */
+	/* TCP may have another port now, as the program has not chosen it. */
 	at = name_of(l);
 	SAY(connect(c, &at.sa, address_len(&at)));
 	SAY(listen(c, 1));
@@ -389,7 +389,7 @@ static void connect_turns(const void *arg)
 	say("error %s; ", errno_name(so_error(c)));
 }
 
-/* The port that the program has chosen is its own, whatever became of the connections. */
+/* The port that the program has chosen stays its own, however the connections ended. */
 static void connect_bound(const void *arg)
 {
 	int l = listener(4), none = bound_socket(), c = new_socket(), i;
@@ -574,7 +574,7 @@ static int unsent(int fd)
 	return n;
 }
 
-/* That the other side sees what was done to this one. */
+/* Wait until the other side sees the end of this one. */
 static void arrived(int from, int to, int how)
 {
 	if (how == SHUT_RD)
@@ -920,7 +920,7 @@ static void many_messages(const void *arg)
 	pair_close(&p);
 }
 
-/* What sendfile(2) and its like take, and what not. */
+/* Files that sendfile(2) and its like take, and files that they refuse. */
 static void files(const void *arg)
 {
 	int file = must(open("/proc/self/exe", O_RDONLY | O_CLOEXEC)), fds[2];
@@ -1002,7 +1002,7 @@ static void info(const void *arg)
 	pair_close(&p);
 }
 
-/* What came with the last packet, which resolvers ask for: it has the same items, if other values. */
+/* Control data of the last packet, which resolvers ask for: it has the same items, if other values. */
 static void packet_options(const void *arg)
 {
 	bool v6 = e2e.domain == AF_INET6;

@@ -142,7 +142,7 @@ static void passed_listener(void)
 	join(pid);
 }
 
-/* A socket that is on its way to nobody ends like one that was closed. */
+/* A socket in a message that is never received ends like one that was closed. */
 static void passed_and_dropped(void)
 {
 	struct pair p;

@@ -111,7 +111,7 @@ static void bind_again_after_connection(void)
 
 	pair_from(&p, a);
 	close(a);
-	/* One after the other: TCP's TIME_WAIT is then at the port that nobody wants again. */
+	/* One after the other: TCP's TIME_WAIT is then at a port that is not used again. */
 	close(p.c);
 	wait_io(p.s, POLLIN);
 	close(p.s);
@@ -165,7 +165,7 @@ static void bind_wrong_address(void)
 	must(bind(fd, &at.sa, address_len(&at)));
 }
 
-/* To port *@arg, by anybody. */
+/* To port *@arg, by any user. */
 static void may_not_bind(void *arg)
 {
 	union address at = address_of(SERVER, *(int *)arg);
@@ -793,7 +793,7 @@ static void inet_face(void)
 	}
 }
 
-/* Whoever names no protocol gets what he got before. */
+/* A program that names no protocol gets the same socket as before. */
 static void inet_wildcard(void)
 {
 	must_be(get_int(must(socket(e2e.domain, SOCK_STREAM, 0)), SO_PROTOCOL), IPPROTO_TCP);
@@ -845,7 +845,7 @@ static int connect_v4(in_port_t port)
 	return err;
 }
 
-/* The IPv6 wildcard has IPv4's connections, too, unless it has to leave them to others. */
+/* The IPv6 wildcard has IPv4's connections, too, unless it has to leave them to other listeners. */
 static void v6only(void)
 {
 	union address mapped = address_from(AF_INET6, "::ffff:10.77.0.1", 9);

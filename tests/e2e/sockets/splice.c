@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * sendfile(2) and splice(2) into a socket: the pages themselves are sent. They stay until the
- * peer has them, whatever becomes of the file; and a peer that does not read holds up the
- * sender before much is held.
+ * sendfile(2) and splice(2) into a socket: the pages themselves are sent. They stay until the peer has them, whatever
+ * happens to the file; and a peer that does not read blocks the sender before it holds many pages.
  */
 #include "lib/e2e.h"
 #include "lib/file.h"
@@ -16,7 +15,7 @@
 
 #define FILE_LEN	(MIB + 5000)
 
-/* All of it, from @from on, to somebody who reads at the same time. */
+/* All of it, from @from on, to a process that reads at the same time. */
 static void send_whole(int fd, int file, off_t from)
 {
 	while (from < FILE_LEN)
@@ -55,7 +54,7 @@ static void file_goes(void)
 	pair_close(&p);
 }
 
-/* What is in a pipe, too: what was written there, and what was put there without a copy. */
+/* A pipe, too: with bytes that were written there, and with pages that were put there without a copy. */
 static void pipe_goes(void)
 {
 	struct pipe_pair pipe = pipe_open();
@@ -142,7 +141,7 @@ static bool fill(int fd, int file)
 	return any;
 }
 
-/* Nobody reads: there is an end to it, and poll() knows. */
+/* The peer does not read: sending stops, and poll() reports that. */
 static void held_up(void)
 {
 	int file = file_new(1, FILE_LEN);
@@ -152,7 +151,7 @@ static void held_up(void)
 	set_int(p.c, SOL_SOCKET, SO_SNDBUF, 100000);
 	set_nonblock(p.c, true);
 	fill(p.c, file);
-	/* What is on its way into the peer's ring makes room once more. */
+	/* Bytes under way into the peer's ring make room once more. */
 	while (poll_now(p.c, POLLOUT))
 		check(fill(p.c, file), "POLLOUT, and no room");
 	/* A ring, what TCP doubles, and the call that went beyond it. */

@@ -42,7 +42,7 @@ static void registration(void)
 	must_be(counter("live_pinned_pages"), 0);
 }
 
-/* Without a region either; what is copied does not need to be pinned. */
+/* Not without a region either; memory that is copied does not need to be pinned. */
 static void unregistered(void)
 {
 	char *mem = dax_pages();

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * Peers that die and devices that are removed, with transfers under way: every
- * operation ends once, and nothing is left behind. Two machines: two.py.
+ * operation ends once, and no object is left behind. Two machines: two.py.
  */
 #include "lib/async.h"
 
@@ -118,7 +118,7 @@ static void peer_killed(void)
 	check(WIFSIGNALED(reap(pid)), "the peer was not killed");
 	good = load_end(&l);
 	check(good < 2 * OPS, "all operations succeeded without a peer");
-	/* The socket says why, or that it is over. */
+	/* The socket has the reason, or reports the end. */
 	poll_wait(fd, POLLIN);
 	check(send(fd, "x", 1, MSG_NOSIGNAL) < 0, "send to a dead peer succeeds");
 }
@@ -309,7 +309,7 @@ static void device_deleted_backlog(void)
 	with_device_restored(delete_with_backlog);
 }
 
-/* What asynchronous operations say of it. */
+/* The errors of asynchronous operations. */
 static void delete_below_operations(void *arg)
 {
 	enum { SEND, SHUT, CLOSE };

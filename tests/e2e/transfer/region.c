@@ -127,7 +127,7 @@ static void limit_memlock(size_t bytes)
 	must(setrlimit(RLIMIT_MEMLOCK, &limit));
 }
 
-/* As an ordinary user: what is registered is charged once, and given back. */
+/* As an ordinary user: registered memory is charged once, and the charge is returned. */
 static void memlock(void)
 {
 	char *buf = pages(LEN);
@@ -229,7 +229,7 @@ static void sees_no_address(void *arg)
 	check(!fdinfo_has(parent, m, "exs-addr:"), "another process sees where it is");
 }
 
-/* What exs-sysctl(7) says of /proc/PID/fdinfo. Where it is, is for its owner only. */
+/* /proc/PID/fdinfo, as exs-sysctl(7) describes it. Only the owner sees the address. */
 static void in_fdinfo(void)
 {
 	char *buf = pages(LEN);
@@ -285,7 +285,7 @@ static void unmapped(void)
 	event_is(q, EXS_EVT_SEND, 1, 0, 100);
 }
 
-/* Unmapped under an operation: it ends as if nothing had happened, in memory that nobody sees. */
+/* Unmapped under an operation: it ends as usual, in memory that no process sees. */
 static void unmapped_in_use(void)
 {
 	char *buf = pages(LEN);
@@ -349,7 +349,7 @@ static void kept_by_child(void)
 	no_pages_left();
 }
 
-/* Memory of a file, mapped shared: what is received reaches the file. */
+/* Memory of a file, mapped shared: received bytes reach the file. */
 static void file_memory(void)
 {
 	int fd = must(memfd_create("e2e", MFD_CLOEXEC));
@@ -370,7 +370,7 @@ static void file_memory(void)
 	data_check(4, 0, copy, 50000);
 }
 
-/* Nobody has written there yet, and in one of the two nobody may: what is sent is what was written after all. */
+/* Memory that was never written, one of the two read-only: the sent bytes are those that are written later. */
 static void written_later(void)
 {
 	char *buf[2] = { pages(PAGE), pages(PAGE) };

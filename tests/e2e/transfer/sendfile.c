@@ -83,7 +83,7 @@ static void receive(struct flow *f, size_t len)
 	}
 }
 
-/* What was set, with @n bytes of the file. */
+/* The expected result, with @n bytes of the file. */
 static void arrives(struct flow *f, size_t header, size_t off, size_t n, size_t trailer)
 {
 	size_t len = header + n + trailer, i;
@@ -179,14 +179,14 @@ static void to_the_end(void)
 	transfer(&f, 10, 10000, 5000, 0, 10);
 	transfer(&f, 10, MIB, EXS_TO_EOF, 0, 10);
 	transfer(&f, 10, 1000, INT64_MAX - 1000, 9000, 10);
-	/* Nothing is sent on a stream; on the other it is a message. */
+	/* A stream sends nothing; SOCK_SEQPACKET sends a message. */
 	transfer(&f, 0, 10, 0, 0, 0);
 	transfer(&f, 0, 1, 0, 0, 9);
 	transfer(&f, 9, 1, 0, 0, 0);
 	transfer(&f, 1, 1, 1, 1, 1);
 }
 
-/* What was submitted around it stays around it. */
+/* Sends before and after it stay in order. */
 static void in_order(void)
 {
 	struct flow f;
@@ -229,7 +229,7 @@ static void shut_wr(void)
 	must_be(recv(f.p.c, f.in, 1, 0), 1);
 }
 
-/* The connection is closed behind it, and its file, which nobody can open any more. */
+/* The connection is closed behind it, and its file, which has no name any more. */
 static void closed_at_once(void)
 {
 	size_t len = amount(2 * MIB);
@@ -294,7 +294,7 @@ static void other_file_system(void)
 
 /* -- what happens to the file meanwhile */
 
-/* Pages that are on their way stay; of the rest there is no more. */
+/* Pages that are on their way stay; the rest is gone. */
 static void truncated(void)
 {
 	size_t len = amount(8 * MIB);
@@ -320,7 +320,7 @@ static void truncated(void)
 
 /* -- files that take their time: fanotify asks us whether they may be read */
 
-/* Nobody else waits: not the caller, not another connection, not what came before. */
+/* Only this send waits: not the caller, another connection, or earlier sends. */
 static void slow(void)
 {
 	struct flow f, other;
@@ -369,7 +369,7 @@ static void cancelled_while_read(void)
 	must_be(delta("file_bytes"), 0);
 }
 
-/* Also what the peer does about it is not waited for. */
+/* The peer's answer is not waited for either. */
 static void reset_while_read(void)
 {
 	struct linger now = { .l_onoff = 1 };
@@ -388,7 +388,7 @@ static void reset_while_read(void)
 	guard_answer(&g, asked, FAN_ALLOW);
 }
 
-/* What was read before is sent and told of; a message is sent whole or not at all. */
+/* Bytes read before are sent and reported; a message is sent whole or not at all. */
 static void unreadable(void)
 {
 	exs_evt_xferfile_t *x;
@@ -487,7 +487,7 @@ static void too_large(void)
 	transfer(&f, 1, 0, 8 * MIB - 1, 8 * MIB - 1, 0);
 }
 
-/* -- what is refused, and leaves nothing behind */
+/* -- refused calls, which leave nothing behind */
 
 static void files_refused(struct flow *f, int err)
 {
@@ -524,7 +524,7 @@ static void bad_files(void)
 	no_event(f.q);
 }
 
-/* What they say depends on who reads them, and that would be a worker. */
+/* Their content depends on the reading task, which would be a worker. */
 static void files_without_pages(void)
 {
 	static const char *const names[] = {
@@ -574,7 +574,7 @@ static void overlays(void)
 	transfer(&f, 0, 0, EXS_TO_EOF, 10000, 0);
 }
 
-/* Whoever has a page mapped that breaks is killed. */
+/* A process that has a failing page mapped is killed. */
 static void break_page(void *arg)
 {
 	char *page = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, *(int *)arg, 4096);
@@ -647,7 +647,7 @@ static void bad_calls(void)
 	must_be(counter("live_feeds"), 0);
 }
 
-/* What it holds of the page cache counts. */
+/* Pages of the page cache that it holds count. */
 static void not_for_free(void)
 {
 	struct flow f;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Messages: boundaries, truncation, no bytes at all, up to the largest. */
+/* Messages: boundaries, truncation, from no bytes to the largest. */
 #include "lib/async.h"
 
 #include <poll.h>
@@ -14,7 +14,7 @@
 
 static char buf[65536];
 
-/* Sizes around everything that changes how a message travels. */
+/* Sizes around each limit at which a message goes another way. */
 static const size_t sizes[] = {
 	1, 2, 7, 8, 63, 64, 65, 500, 991, 992, 993, 1007, 1008, 1009, 1023, 1024, 1025, 4095, 4096,
 	4097, 16384, 65535, 65536, 65537, 131072, 1 * MIB - 1, 1 * MIB, 1 * MIB + 1, 4 * MIB,
@@ -113,7 +113,7 @@ static ssize_t receive_flags(int fd, size_t room, int flags, int *got)
 	return n;
 }
 
-/* What does not fit is gone; MSG_TRUNC says so, and asks for the whole length. */
+/* Bytes that do not fit are lost; MSG_TRUNC reports it, and as a flag asks for the whole length. */
 static void truncated_message(size_t len)
 {
 	struct pair p;
@@ -241,7 +241,7 @@ static void gathered(void)
 #define MANY_MESSAGES	20000	/* as many as no honest bound lets pass */
 #define MANY_BYTES	(4 * MIB)	/* more than net.exs.sndbuf and .ring_size, 256 KiB each */
 
-/* Nobody reads: sending is bounded, by bytes, and whatever a message costs the kernel beyond them. */
+/* The peer does not read: sending is bounded, by bytes and by a message's cost beyond them. */
 static void bounded(size_t len)
 {
 	struct pair p;
@@ -261,7 +261,7 @@ static void bounded(size_t len)
 	}
 	must_be(errno, EAGAIN);
 	check(count, "not one message was taken");
-	/* And nothing of what was taken is lost. */
+	/* And no message that was taken is lost. */
 	for (i = 0; i < count; i++) {
 		must_be(recv(p.s, buf, sizeof(buf), 0), len);
 		data_check(3, i * len, buf, len);
@@ -329,7 +329,7 @@ static void interrupted_large(void)
 	pthread_join(thread, NULL);
 }
 
-/* poll() says so for a message of any size, before anybody asks for it. */
+/* poll() reports a message of any size, before a call asks for it. */
 static void readable_large(void)
 {
 	struct sending s = { .sizes = (const size_t []){ 3 * MIB }, .count = 1 };
@@ -390,7 +390,7 @@ static void *peek_into_held(void *arg)
 	return NULL;
 }
 
-/* A message that somebody looks at is there for all others. */
+/* A message that a thread peeks at is there for all others. */
 static void peek_beside(size_t len)
 {
 	struct held_reader r = { .page = held_page_open() };
@@ -465,7 +465,7 @@ static void peek_behind_large(void)
 	peek_behind(40000);
 }
 
-/* The receive is cancelled: the next message is the look's. */
+/* The receive is cancelled: the peek gets the next message. */
 static void peek_behind_cancelled(void)
 {
 	struct behind b = {};
@@ -513,7 +513,10 @@ static void ring_made(struct pair *p)
 	}
 }
 
-/* Nobody reads, and nothing is announced: 14 times 16 KiB of 256 are on the other side, small ones among them. */
+/*
+ * The server does not read, and no message is announced: 14 times 16 KiB of 256 are on the other side, small ones among
+ * them.
+ */
 static void ring_ahead(void)
 {
 	enum { COUNT = 14, LEN = 16384 };
@@ -581,7 +584,7 @@ static void small_ahead_rcvbuf(void)
 	check(delta("ring_stalls"), "it never stopped");
 }
 
-/* Small ones that nobody waits for: as many as there is space for, many times over. */
+/* Small ones without a receive: as many as there is space for, many times over. */
 static void small_round(void)
 {
 	enum { LEN = 64, ROUNDS = 100, AHEAD = 16 };
@@ -600,7 +603,7 @@ static void small_round(void)
 	must_be(small_sent(), ROUNDS * AHEAD * LEN);
 }
 
-/* Round and round a ring that holds few: receives ahead and late, too short and long enough, somebody who looks. */
+/* Round and round a ring that holds few: receives ahead and late, too short and long enough, and peeks. */
 static void ring_round(void)
 {
 	enum { ROUNDS = 300, ROOM = 2100, AHEAD = 4 };
@@ -636,7 +639,7 @@ static void ring_round(void)
 	check(delta("indirect_tx_bytes") > 100000, "%ld bytes went through the ring", delta("indirect_tx_bytes"));
 }
 
-/* What is behind a message that somebody reads slowly can be read; nothing comes in its place until it was. */
+/* Messages behind one that is read slowly can be read; its place is not reused until it was. */
 static void ring_read_beside(void)
 {
 	enum { LEN = 1900 };
@@ -668,7 +671,7 @@ static void read_end(void *arg)
 	must_be(recv(*(int *)arg, buf, sizeof(buf), 0), 0);
 }
 
-/* The end comes while the last message is being copied: whoever sleeps behind it must hear of it. */
+/* The end comes while the last message is being copied: a thread that sleeps behind it must be woken. */
 static void end_behind_the_last(void)
 {
 	struct held_reader r = { .page = held_page_open() };
@@ -691,7 +694,7 @@ static void end_behind_the_last(void)
 	pthread_join(thread, NULL);
 }
 
-/* What poll() calls readable a recv() that does not wait gets, however large it is. */
+/* A message that poll() reports is there for a non-blocking recv(), however large it is. */
 static void poll_keeps_its_word(void)
 {
 	struct epoll_event ev = { .events = EPOLLIN | EPOLLET };
@@ -769,7 +772,7 @@ static void poll_keeps_order(void)
 
 enum { ANNOUNCED = 70000, BEHIND = 300000 };
 
-/* In most rounds an advert for it is on its way afterwards; in the others nobody knows how far the fetch is. */
+/* In most rounds an advert for it is on its way afterwards; in the others the progress of the fetch is unknown. */
 static void announce(const struct pair *p, const char *out, exs_qhandle_t q, int round)
 {
 	long adverts = delta("adverts_tx");
@@ -889,7 +892,10 @@ static void message_comes(const struct pair *p, exs_qhandle_t q, size_t len)
 	event_is(q, EXS_EVT_RECV, 1, 0, len);
 }
 
-/* What can hold more than an eager message is advertised before there is one, until messages turn out to be shorter. */
+/*
+ * A receive that can hold more than an eager message is advertised before a message comes, until messages turn out to
+ * be shorter.
+ */
 static void advertised_ahead(void)
 {
 	exs_qhandle_t q = queue_new(8);

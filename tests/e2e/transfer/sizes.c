@@ -342,7 +342,7 @@ static struct shape random_shape(uint64_t *seed)
 	};
 }
 
-/* E2E_SHAPES says how many, for whoever has the time; E2E_SEED which, if not others each time. */
+/* E2E_SHAPES is their number, for a long run; with E2E_SEED they are the same each time. */
 static void at_random(void)
 {
 	const char *many = getenv("E2E_SHAPES");

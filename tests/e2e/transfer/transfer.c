@@ -20,7 +20,7 @@ static long length_of(const exs_event_t *ev)
 	return ev->exs_evt_union.exs_evt_xfer.exs_evt_length;
 }
 
-/* What was sent over @fd before this has arrived there, adverts too: the wire keeps order. */
+/* Wait until earlier sends over @fd have arrived there, adverts too: the wire keeps order. */
 static void settle_wire(int from, int to)
 {
 	char byte;
@@ -49,7 +49,7 @@ static void ends_open(struct ends *e, size_t room, bool registered)
 	e->im = registered ? region_new(e->in, room, EXS_ACCESS_WRITE) : NO_REGION;
 }
 
-/* After shutdown(SHUT_RD) a receive has what is there, as recv(2) has, and waits for no more. */
+/* After shutdown(SHUT_RD) a receive gets the available bytes, as recv(2) does, and waits for no more. */
 static void received_late(void)
 {
 	const size_t sent = 1000;
@@ -129,14 +129,14 @@ static void direct(void)
 	event_is(e.rq, EXS_EVT_RECV, 1, 0, MIB);
 	must_be(delta("direct_tx_bytes"), MIB);
 	check(delta("adverts_tx") >= 1, "no advert was counted");
-	/* The keys are dead before the program hears of the data. */
+	/* The keys are dead before the program gets the event. */
 	dead = delta("invalidations") + delta("remote_invalidations");
 	check(dead >= delta("adverts_tx"), "%ld invalidations of %ld adverts", dead, delta("adverts_tx"));
 	event_is(e.sq, EXS_EVT_SEND, 2, 0, MIB);
 	data_check(1, 0, e.in, MIB);
 }
 
-/* Nobody has asked yet: into the ring, and the receive that comes later copies it. */
+/* No receive is there yet: the data go into the ring, and the receive that comes later copies them. */
 static void indirect(void)
 {
 	struct ends e;
@@ -173,7 +173,7 @@ static int queued(int fd)
 	return n;
 }
 
-/* A stream has no ring before a send is too long to go with its header; what went so is read first. */
+/* A stream has no ring before a send is too long to go with its header; eager bytes are read first. */
 static void stream_begins_eagerly(void)
 {
 	struct pair p;
@@ -215,7 +215,7 @@ static void eager(void)
 	data_check(1, 0, e.in, 500);
 }
 
-/* From direct to indirect and back, as the programs' timing has it. */
+/* From direct to indirect and back, depending on the programs' timing. */
 static void switching(void)
 {
 	struct ends e;
@@ -284,7 +284,7 @@ static void large_sends_pinned(void)
 	wait_until(!counter("live_pinned_pages"));
 }
 
-/* -- what a receive ends with */
+/* -- the end of a receive */
 
 static void partial(void)
 {
@@ -407,7 +407,7 @@ static void socket_closed(void)
 	must_be(recv(e.p.c, small, 1, 0), 0);
 }
 
-/* close() with sends under way: they arrive, and say so. */
+/* close() with sends under way: they arrive, and have events of success. */
 static void closed_with_sends(void)
 {
 	struct ends e;
@@ -476,7 +476,7 @@ static void taker_leaves_one(void)
 	take(meet(), 1);
 }
 
-/* Its FIN cannot say what it receives afterwards, so acknowledgments need time: late_acknowledgments in two.py. */
+/* Its FIN cannot confirm later data, so acknowledgments need time: late_acknowledgments in two.py. */
 static void taker_shuts(void)
 {
 	int fd = meet();
@@ -716,7 +716,7 @@ static void nothing_cancelled(void)
 	event_is(e.rq, EXS_EVT_RECV, 3, 0, 1);
 }
 
-/* From now on what arrives at this socket is processed when this thread waits, and not before. */
+/* From now on data that arrive at this socket are processed only when this thread waits. */
 static void process_when_idle(int fd)
 {
 	run_first(0, 1);
@@ -810,7 +810,7 @@ static void short_behind_long(void)
 		event_is(e.sq, EXS_EVT_SEND, i, 0, short_or_long(i));
 }
 
-/* After its event the memory is the program's, though nobody has read the bytes. */
+/* After its event the program may use the memory, although the bytes were not read. */
 static void memory_reused(void)
 {
 	struct ends e;
@@ -884,7 +884,7 @@ static void *plain_reader(void *arg)
 	return NULL;
 }
 
-/* Order of bytes is order of submission, whoever asks and however. */
+/* Bytes have the order of submission, whichever thread or call submits. */
 static void mixed_receives(void)
 {
 	struct reading r = {};
@@ -1000,14 +1000,14 @@ static bool over(const struct side_state *s)
 	return s->end && s->sent == s->to_send && s->sends == s->sends_done && s->recvs == s->recvs_done;
 }
 
-/* Only then may it wait: the other side might be waiting for what could start here. */
+/* Only then may it wait: the other side might wait for an operation that could start here. */
 static bool all_started(const struct side_state *s)
 {
 	return (s->sent == s->to_send || s->sends - s->sends_done == SLOTS) &&
 	       (s->end || s->recvs - s->recvs_done == SLOTS) && !over(s);
 }
 
-/* Starts some, waits for whichever comes, until both directions are at their end. */
+/* Starts some, waits for any of them, until both directions have ended. */
 static void random_side(struct side_state *s)
 {
 	struct pollfd fds[2] = { { .fd = s->sq, .events = POLLIN }, { .fd = s->rq, .events = POLLIN } };

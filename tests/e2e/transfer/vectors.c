@@ -116,7 +116,7 @@ static void msg_event_is(exs_qhandle_t q, int type, exs_ahandle_t h, long len, c
 	must_be(ev.exs_evt_union.exs_evt_xfermsg.exs_evt_length, len);
 }
 
-/* What @out has goes into @in, which has room for it. */
+/* Send @out into @in, which has room for it. */
 static void exchange(struct ends *e, uint64_t seed, bool receive_first)
 {
 	long len = e->out->len;
@@ -173,7 +173,7 @@ static void small_pieces(void)
 	cut_both(3, 12, 300);
 }
 
-/* Where no two bytes in a row fit one entry of anything. */
+/* No two adjacent bytes fit into one scatter/gather entry. */
 static void scraps(void)
 {
 	cut_both(PIECES, PIECES / 2, 3);
@@ -205,7 +205,7 @@ static void many_pieces(void)
 	must_be(delta("scattered_recvs"), 1);
 	if (!e2e.seq)
 		return;
-	/* The next message is not mixed with what was there before. */
+	/* The next message is not mixed with earlier bytes. */
 	vec_cut(e.out, 7, 100, 20000);
 	exchange(&e, 2, false);
 	vec_cut(e.out, 2, 10, 100);
@@ -354,7 +354,7 @@ static void same_memory(void)
 		data_check(1, 0, e.in->mem + i * 1000, 1000);
 }
 
-/* The cap leaves one page to what there is now. */
+/* The cap leaves one page beyond the present use. */
 static void leave_one_page(void)
 {
 	long most = counter("live_pinned_pages");
@@ -369,7 +369,7 @@ static void leave_one_page(void)
 	must(exs_mderegister(m));
 }
 
-/* What a vector takes is limited, though the memory is registered. */
+/* A vector's own memory is limited, although its pieces are registered. */
 static void not_for_free(void)
 {
 	struct ends e;
@@ -385,7 +385,7 @@ static void not_for_free(void)
 	exchange(&e, 1, true);
 }
 
-/* -- what a receive ends with */
+/* -- the end of a receive */
 
 static void partial(void)
 {
@@ -569,7 +569,7 @@ static void socket_closed(void)
 	wait_until(counter("live_xfers") == 0);
 }
 
-/* -- what is refused, and leaves nothing behind */
+/* -- refused calls, which leave nothing behind */
 
 static void both_refused(struct ends *e, struct vec *v, int err)
 {
@@ -642,7 +642,7 @@ static void bad_flags(void)
 	exchange(&e, 1, true);
 }
 
-/* What the library would not do. */
+/* Submissions that the library would not make. */
 static int raw(struct ends *e, const void *msg, uint64_t len, int region)
 {
 	struct exs_sqe sqe = {
@@ -668,7 +668,7 @@ static void bad_submissions(void)
 	ends_open(&e, MIB);
 	must_be(raw_msg(&e, good), 1);
 	event_is(e.sq, EXS_EVT_SENDMSG, 0, 0, 0);
-	/* A structure of later days, without and with what is not known yet. */
+	/* A later version's structure, without and with unknown members. */
 	must_be(raw(&e, &grown, sizeof(grown), EXS_REGION_NONE), 1);
 	event_is(e.sq, EXS_EVT_SENDMSG, 0, 0, 0);
 	grown.more = 1;
@@ -725,7 +725,7 @@ static bool refused_rightly(int err)
 	return err == EINVAL || err == EMSGSIZE || err == EBADF || err == EFAULT;
 }
 
-/* Whatever was read is judged as it was read: either refused or sent, and never anything else. */
+/* The values are checked as they were read: a send is either refused, or made as checked. */
 static void changing(void)
 {
 	struct fickle *f = (struct fickle *)pages(sizeof(*f));

@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * Keeps a connection busy in both directions, with long and short sends in turn, until it
- * fails, then says with which errno, and that every operation had its one event. For two.py, which
+ * fails, then prints the errno, and checks that every operation had its one event. For two.py, which
  * causes the failure from outside.
  *
  *	endure serve|connect|leave stream|seqpacket ADDRESS PORT
  *
  * It prints "listening", "under way", "events N" from time to time, and at the
- * end "ended ERRNO". leave: sends as much as goes, and exits without closing
- * anything.
+ * end "ended ERRNO". leave: sends as much as it can, and exits without closing anything.
  */
 #include "lib/async.h"
 

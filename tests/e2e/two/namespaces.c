@@ -60,7 +60,7 @@ static struct tally tally(const char *name)
 	return t;
 }
 
-/* By how much it rose in each, the initial one never. */
+/* The counter's increase in each; in the initial one 0. */
 static void rose(const struct tally *t, long a, long b)
 {
 	long is[PLACES];
@@ -183,7 +183,7 @@ static void caps(void)
 	recv_all(p.s, 1, 0, 100);
 }
 
-/* Nobody has another's addresses; ports are apart. */
+/* No namespace can use the addresses of another; each has its own ports. */
 static void devices(void)
 {
 	union address a = address_of(CLIENT, 0), b = address_of(SERVER, 0);

@@ -6,7 +6,7 @@ import signal
 
 A, B = "10.77.1.1", "10.77.1.2"
 PORT = 7810
-# What a peer that has gone may be reported as; never success, never silence.
+# Errors that may report a peer that is gone; never success, never silence.
 LOST = r"^ended (ETIMEDOUT|ECONNRESET|ENODATA|EPIPE|ENETDOWN|ECONNABORTED|EIO)$"
 LIMIT = 150
 
@@ -84,7 +84,7 @@ def peer_frozen_waiting(a, b, kind):
 
 
 def sends_again(machine):
-    """Whether its device sends several times what the other one does not acknowledge: if anything was under way."""
+    """Whether its device sends several times what the other one does not acknowledge, if anything was under way."""
     path = "/sys/class/infiniband/rxe0/ports/1/hw_counters/completer_retry_err"
     command = f"n=$(cat {path}); until [ $(cat {path}) -gt $((n + 2)) ]; do sleep 0.1; done"
     return not machine.run(f"timeout 3 sh -c '{command}'", LIMIT).status
@@ -126,7 +126,7 @@ def lossy_wire(a, b, kind):
 
 @contextlib.contextmanager
 def acknowledgments(machine, how):
-    """What this machine's device acknowledges goes through netem; nothing else does."""
+    """Only acknowledgments of this machine's device go through netem."""
     # 0x11: the opcode of an acknowledgment, in the first byte after the UDP header.
     machine.check("tc qdisc add dev eth0 root handle 1: prio")
     try:
@@ -138,10 +138,10 @@ def acknowledgments(machine, how):
 
 
 def late_acknowledgments(a, b, case, delay):
-    """Who has received everything closes, and the CM's word of it overtakes the acknowledgments: no send has failed.
+    """A receiver that has everything closes, and the CM's message overtakes the acknowledgments: no send has failed.
 
-    Its FIN has returned the credits of all transfers, so any delay will do. If FIN went earlier (taker_shuts), they have
-    half a second. A busy machine needs some of it.
+    Its FIN has returned the credits of all transfers, so any delay is allowed. If FIN went earlier (taker_shuts), they
+    have half a second. A busy machine needs some of it.
     """
     server = b.start(f"transfer --serve {B}")
     server.wait_for("^serving")
@@ -197,7 +197,7 @@ def adverts_unacknowledged(a, b):
 
 
 def lost_acknowledgments(a, b):
-    """They never come. FIN's credits say that all arrived; without them, waiting has an end."""
+    """They never come. FIN's credits show that all arrived; without them, the wait has a limit."""
     server = b.start(f"transfer --serve {B}")
     server.wait_for("^serving")
     try:
@@ -229,7 +229,7 @@ def link_down(a, b, *kinds):
 
 
 def link_down_idle(a, b):
-    """Nothing is sent meanwhile: who listens goes on listening."""
+    """Nothing is sent meanwhile: the listener goes on listening."""
     receiver = receive(b)
     b.set_link(False)
     wait_for_carrier(b, 0)
@@ -264,7 +264,7 @@ except OSError as e:
 
 
 def peer_frozen_idle(a, b, kind):
-    """SO_KEEPALIVE tells both that the other is gone: one after TCP_USER_TIMEOUT, the other after stall_timeout."""
+    """SO_KEEPALIVE notifies both that the other is gone: one after TCP_USER_TIMEOUT, the other after stall_timeout."""
     # Not b: if b gave up before it is frozen, the connection would end in another way at a.
     a.check("echo 600000 > /proc/sys/net/exs/stall_timeout")
     server = b.start(f"python3 -c '{IDLE}' serve {kind}")
@@ -282,8 +282,8 @@ def peer_frozen_idle(a, b, kind):
     works(a, b)
 
 
-# A group of connections at a time is closed. Then there have to be more of them left than workers that see to that, and
-# what another user does on this machine (hand-shakes, transfers, closes) has to end before most of the group are gone.
+# A group of connections at a time is closed. Then more of them must be left than workers that are busy with them, and
+# another user's work on this machine (hand-shakes, transfers, closes) must end before most of the group are gone.
 MANY = f"""
 import glob, os, re, resource, signal, socket, struct, sys, time
 GROUPS, EACH = 5, 400
@@ -360,7 +360,7 @@ print("others went on" if rounds else "others waited", flush=True)
 
 
 def many_to_dead_peer(a, b):
-    """No worker sleeps for a peer that does not answer any more: others' connections do not wait for such workers."""
+    """No worker sleeps for a peer that does not answer: other connections do not wait for such workers."""
     server = b.start(f"python3 -c '{MANY}' serve")
     server.wait_for("^listening$")
     client = a.start(f"python3 -c '{MANY}' connect")
@@ -478,7 +478,7 @@ def frozen_host_connect(a, b):
 
 def unload_with_orphan(a, b):
     """A connection that still has something to deliver, to a host that is silent, does not hold up rmmod."""
-    # The listener takes the connection; as its process is stopped, nobody reads.
+    # The listener takes the connection; as its process is stopped, the data are not read.
     server = b.start(f"endure serve seqpacket {B} {PORT}")
     server.wait_for("^listening$")
     server.signal(signal.SIGSTOP)

@@ -1,6 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
-# Runs a program's cases between two namespaces with soft-RoCE, whose wire delays, loses or reorders what goes either way.
+# Runs a program's cases between two namespaces with soft-RoCE, whose wire delays, loses or reorders packets in both
+# directions.
 #
 #   wire.sh 'NETEM ARGUMENTS' PROGRAM [CASE...]
 #

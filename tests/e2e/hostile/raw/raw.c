@@ -166,7 +166,7 @@ static void post_send(struct raw *r, struct ibv_send_wr *wr, const void *data, s
 	wr->sg_list = &sge;
 	wr->num_sge = !!len;
 	wr->send_flags = IBV_SEND_SIGNALED;
-	/* A queue pair that died refuses: raw_flush() finds that out. */
+	/* A dead queue pair refuses: raw_flush() notices that. */
 	if (ibv_post_send(r->id->qp, wr, &bad))
 		r->lost = 1;
 	else
@@ -263,7 +263,7 @@ static void make_id(struct raw *r)
 	r->channel = rdma_create_event_channel();
 	check(r->channel, "rdma_create_event_channel: %s", errno_name(errno));
 	must(rdma_create_id(r->channel, &r->id, NULL, RDMA_PS_TCP));
-	/* A peer that has gone is found out in less than a second. */
+	/* A peer that is gone is noticed in less than a second. */
 	must(rdma_set_option(r->id, RDMA_OPTION_ID, RDMA_OPTION_ID_ACK_TIMEOUT, &ack_timeout,
 			     sizeof(ack_timeout)));
 }

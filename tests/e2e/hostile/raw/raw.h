@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
  * A peer that speaks below AF_EXS: rdma_cm and a queue pair from user space.
- * It says whatever the test wants it to say.
+ * It sends whatever the test wants.
  */
 #ifndef E2E_RAW_H
 #define E2E_RAW_H
@@ -43,7 +43,7 @@ struct raw {
 	char *memory;		/* received messages, then a scratch area */
 	char *scratch;
 	bool connected;
-	struct reject why;	/* raw_connect(): rejected, and what was said */
+	struct reject why;	/* raw_connect(): rejected, with this private data */
 	int lost;		/* a completion failed: the queue pair is dead */
 	int sent;		/* completed                              */
 	int arrived[64];	/* received, not looked at: buffer numbers */
@@ -97,7 +97,7 @@ void raw_kill(struct raw *r, const struct message *m, uint32_t key);
 /* @imm: -1 for none. */
 void raw_write(struct raw *r, uint64_t addr, uint32_t key, size_t len, int64_t imm);
 void raw_read(struct raw *r, uint64_t addr, uint32_t key, size_t len);
-/* Waits until all that was posted is complete; false: the queue pair is dead. */
+/* Waits until all posted requests are complete; false: the queue pair is dead. */
 bool raw_flush(struct raw *r);
 /* The next message of that type; others are passed over. */
 void raw_hear(struct raw *r, int type, struct message *m);
