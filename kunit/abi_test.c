@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * What user space relies on: sizes and offsets that may never change, the same
- * for 32 and 64 bits.
+ * Sizes and offsets that user space relies on: they may never change, and are the same for 32 and
+ * 64 bits.
  */
 #include <kunit/test.h>
 #include <linux/exs.h>

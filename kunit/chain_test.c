@@ -11,7 +11,7 @@
 
 #define MANY	(5 * EXS_CHAIN_WRS / 2)
 
-/* What the provider got, by immediate; the number of the doorbell. */
+/* The requests that the provider got, by immediate; the number of the doorbell. */
 static struct {
 	u32 n, doorbells, fails_at;
 	u32 what[MANY + 1], doorbell[MANY + 1], sges[MANY + 1];
@@ -165,7 +165,7 @@ static void many(struct kunit *test)
 			KUNIT_EXPECT_LT(test, place[i], place[i + 1]);
 }
 
-/* Elements and bytes are not given twice: what is full is posted first. */
+/* Elements and bytes are not given twice: a full list is posted first. */
 static void long_ones(struct kunit *test)
 {
 	enum {

@@ -303,7 +303,7 @@ static void stream_cancel(struct kunit *test)
 	KUNIT_EXPECT_PTR_EQ(test, exs_engine_next_rcv_done(&p->b.e), &r->rcv);
 	KUNIT_EXPECT_EQ(test, r->rcv.err, -ECANCELED);
 	KUNIT_EXPECT_EQ(test, r->rcv.filled, 0ULL);
-	/* What is sent now must not land there. */
+	/* Data that are sent now must not land there. */
 	send(test, &p->a, 100, 9);
 	run(test, p);
 	KUNIT_EXPECT_EQ(test, r->buf[99], 0);

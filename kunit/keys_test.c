@@ -478,7 +478,7 @@ static void dies_when(struct kunit *test, bool early)
 	b->v.chains_ended = !early;
 	known = exs_verbs_key_died(&b->v, rkey);
 	twice = exs_verbs_key_died(&b->v, rkey);
-	/* What was registered since then is valid. */
+	/* A key that was registered since then is valid. */
 	b->v.chains_ended = 1;
 	follows = exs_verbs_invalidate(&b->v.ep, x);
 	spin_unlock(&b->conn.lock);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * What the files of core/ share about sockets.
+ * Declarations about sockets that the files of core/ share.
  *
  * Core has the family, its sockets and connections, and the limits of users. It knows
  * neither verbs nor operations: it calls transport/ and async/ by tables that it

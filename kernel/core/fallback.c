@@ -106,7 +106,7 @@ static void exs_sol_socket_give(const struct exs_sock *xs, struct sock *to)
 	lock_sock(to);
 	to->sk_reuse = sk->sk_reuse;
 	to->sk_reuseport = sk->sk_reuseport;
-	/* What the program has not set may have come with the packet, or from a BPF program. */
+	/* Values that the program has not set may come from the packet, or from a BPF program. */
 	if (sk->sk_priority != xs->given_priority)
 		to->sk_priority = sk->sk_priority;
 	if (sk->sk_mark != xs->given_mark)

@@ -211,7 +211,7 @@ u8 exs_inet_tos(const struct sock *sk, int family)
 	return family == AF_INET6 ? exs_inet6_tclass(sk) : READ_ONCE(inet_sk(sk)->tos);
 }
 
-/* What IP would tell of a stream's last packet: some resolvers insist on an answer. */
+/* IP's control data of a stream's last packet: some resolvers insist on an answer. */
 static bool exs_inet_is_asked(int level, int name)
 {
 	return (level == SOL_IP && name == IP_PKTOPTIONS) ||

@@ -346,7 +346,7 @@ static void exs_run_credits(struct exs_conn *conn)
 	exs_conn_unuse(conn);
 	if (want > have) {
 		exs_engine_resize(e, want);
-		/* What the peer asked meanwhile was about the number before. */
+		/* A request of the peer meanwhile was about the former number. */
 		e->credits_wanted = false;
 		return;
 	}
@@ -516,7 +516,7 @@ static void exs_run_end_snd(struct exs_conn *conn, struct exs_snd *snd)
 	struct exs_xfer *x = exs_snd_xfer(snd);
 
 	x->all_posted = true;
-	/* A cancelled send still transmits what was committed. When the connection ends in the
+	/* A cancelled send still transmits committed bytes. When the connection ends in the
 	 * middle of a send, it is unknown how much arrived.
 	 */
 	x->result = snd->err == -ECANCELED && snd->taken ? snd->taken : snd->err;
@@ -525,7 +525,7 @@ static void exs_run_end_snd(struct exs_conn *conn, struct exs_snd *snd)
 }
 
 /*
- * Take what the engine has finished, and pass on transfers that nothing refers to any more.
+ * Take finished operations from the engine, and pass on transfers that nothing refers to any more.
  * Only this function removes from these lists, so the lock may be dropped meanwhile.
  */
 exs_hot

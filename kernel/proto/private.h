@@ -40,7 +40,7 @@ enum exs_rule {
 	EXS_RULE_WINDOWS,	/* nothing is advertised behind a window    */
 	EXS_RULE_RING_FIRST,	/* EOF only after the ring's bytes          */
 	EXS_RULE_EAGER_ENDS,	/* none when there is a ring                */
-	EXS_RULE_EAGER_FIRST,	/* what came eagerly is read before the ring */
+	EXS_RULE_EAGER_FIRST,	/* eager bytes are read before the ring      */
 	EXS_RULE_RING_ANEW,	/* eager space is not returned to a ring    */
 	/* policy.c */
 	EXS_RULE_ALARM,		/* an alarm ends each wait for an advert    */

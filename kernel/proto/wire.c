@@ -320,7 +320,7 @@ static int get_segs(const u8 *p, u32 size, struct exs_msg *msg)
 	return 0;
 }
 
-/* What follows the header: segments, data, or nothing. */
+/* Read the part behind the header: segments, data, or nothing. */
 static int get_payload(const u8 *p, u32 size, struct exs_msg *msg)
 {
 	u8 uses = exs_msg_uses[msg->type];

@@ -24,7 +24,7 @@
 #define EXS_WIRE_SEGS_MAX	32	/* segments in one advert or ring */
 #define EXS_WIRE_CREDITS_MIN	4
 #define EXS_WIRE_CREDITS_MAX	1024
-#define EXS_WIRE_HELLO_LEN	32	/* at most 56: what a REQ has left */
+#define EXS_WIRE_HELLO_LEN	32	/* at most 56, the rest of a REQ */
 #define EXS_WIRE_REJECT_LEN	16
 
 /* The largest message of SOCK_SEQPACKET; longer ones are EMSGSIZE. */

@@ -98,7 +98,7 @@ void exs_chain_exit(void);
 /* An empty one, for @v's queue pair. conn->lock held, until after exs_chain_end(). */
 struct exs_verbs_chain *exs_chain_begin(struct exs_verbs_ep *v);
 
-/* Post what it contains, unless @err. Return: @err, or the provider's. */
+/* Post its requests, unless @err. Return: @err, or the provider's. */
 int exs_chain_end(struct exs_verbs_chain *chain, int err);
 
 /*

@@ -438,7 +438,7 @@ static inline bool exs_verbs_has(const struct exs_verbs_ep *v, u32 quirk)
 	return v->quirks & quirk;
 }
 
-/* Hand-shakes, except what is slow. */
+/* Hand-shakes, except their slow steps. */
 extern struct workqueue_struct *exs_verbs_wq;
 /* Queue pairs of hand-shakes, allocated for a memory cgroup that may be stopped. */
 extern struct workqueue_struct *exs_verbs_qp_wq;

@@ -269,7 +269,7 @@ static void exs_verbs_may_join(struct exs_verbs_chain *chain, struct ib_rdma_wr 
 	chain->joint_end = end;
 }
 
-/* A WRITE for what goes to @to: a new one, unless it is joined to the last. */
+/* A WRITE of bytes that go to @to: a new one, unless it is joined to the last. */
 exs_hot
 static struct ib_rdma_wr *exs_verbs_write_to(struct exs_verbs_chain *chain,
 					     const struct exs_seg *to)

@@ -10,8 +10,8 @@
 #include "verbs_internal.h"
 
 /*
- * 4.096 us << 15: 134 ms. If the last packet of what is under way is lost, it costs this time.
- * Where a round trip takes longer, packets are sent twice for nothing.
+ * 4.096 us << 15: 134 ms. The loss of the last packet under way costs this time. Where a round trip
+ * takes longer, packets are sent twice for nothing.
  */
 #define EXS_VERBS_TIRELESS_TIMEOUT	15
 

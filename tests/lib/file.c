@@ -163,7 +163,7 @@ static void results(void)
 	CHECK(r->exs_evt_length == 106 && !r->exs_evt_trailer);
 }
 
-/* The end follows what was started, and only that. */
+/* The end follows the bytes that were started, and only these. */
 static void shut_down(void)
 {
 	exs_xferfile_t x = transfer(77, 1000);

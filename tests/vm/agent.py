@@ -31,7 +31,7 @@ import termios
 import time
 
 PORT = "exs.agent"
-# Links to what was built, which the kernel and the loader look through first whenever a program starts. In a tmpfs,
+# Links to built files, which the kernel and the loader look through first whenever a program starts. In a tmpfs,
 # because 9p asks the host each time for a name that is not there.
 LINKS = {
     "/run/path/bin": ["/exs/build/tests/e2e", "/exs/build/tools", "/exs/build/examples"],

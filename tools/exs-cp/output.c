@@ -26,7 +26,7 @@ static bool fail(struct output *out, const char *fmt, ...)
 	return false;
 }
 
-/* What the receiver's user can do, or "". */
+/* Advice for the receiver's user, or "". */
 static const char *output_advice(int err)
 {
 	switch (err) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 /*
- * What one end counted during a test: the module's counters, the packets of its RDMA
+ * The counts of one end during a test: the module's counters, the packets of its RDMA
  * devices, processor time and context switches. All but the last count for the whole
  * machine, so they are meaningful only if nothing else runs there.
  */

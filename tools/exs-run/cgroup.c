@@ -76,7 +76,7 @@ static bool find_lists(struct program *p)
 	uint64_t addr;
 
 	while (f && fgets(line, sizeof(line), f)) {
-		/* It is long. */
+		/* The file is long: most lines are not parsed. */
 		if (!strstr(line, " inetsw"))
 			continue;
 		if (sscanf(line, "%" SCNx64 " %*c %127s", &addr, name) != 2)

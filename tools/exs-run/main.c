@@ -65,7 +65,7 @@ static void add_rules(const char *from, const char *text)
 		say_usage("%s: too many rules", from);
 	strcat(args.rules, text);
 	strcat(args.rules, "\n");
-	/* They are one list. */
+	/* All rules are one list. */
 	if (!rules_parse(&rules, args.rules, NULL))
 		say_usage("%s: %s", from, rules.why);
 }

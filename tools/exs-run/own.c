@@ -83,7 +83,10 @@ static bool enter(const char *cgroup)
 	return !fclose(f) && ok;
 }
 
-/* With all below it, which have no processes either: the program's, and of programs that it started. */
+/*
+ * With all groups below it, which have no processes either: those of the program, and of programs
+ * that it started.
+ */
 static void remove_group(int parent, const char *name, int depth)
 {
 	int fd = openat(parent, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);

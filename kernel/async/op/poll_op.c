@@ -25,7 +25,7 @@
 #include "op.h"
 
 /**
- * struct exs_poll_fd - what is polled
+ * struct exs_poll_fd - a polled descriptor
  * @file: reference; NULL: a negative descriptor, to be ignored
  * @events: for what
  */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Who owns which slot of a completion ring: pure arithmetic (kunit/ring_test.c).
+ * The account of a completion ring's slots: pure arithmetic (kunit/ring_test.c).
  *
  *            head              tail
  *             |   unread        |    reserved       free, up to depth

@@ -333,7 +333,7 @@ static void limits(void)
 
 	write_sysctl("max_user_conns", 2);	/* both ends */
 	client_of(fd);
-	must(accept(fd, NULL, NULL));		/* what is half-open does not count */
+	must(accept(fd, NULL, NULL));		/* half-open ones do not count */
 	must_fail(exs_connect(new_socket(), &to.sa, address_len(&to), 0, q, 1), ENOBUFS);
 	nothing_started(q);
 }

@@ -536,7 +536,7 @@ static void bad_headers(void)
 	BAD(&s, .type = ADVERT, .flags = 0x80, .nsegs = 1, .segs = { { 1, 1, 1 } });
 	BAD(&s, .type = CREDIT, .a = 1);
 	BAD(&s, .type = CREDIT, .a = 3);
-	BAD(&s, .type = CREDIT, .a = 4);			/* takes back what was not spent */
+	BAD(&s, .type = CREDIT, .a = 4);			/* takes back unspent ones */
 	BAD(&s, .type = CREDIT, .a = 1025);
 	BAD(&s, .type = CREDIT, .c = 1);
 	BAD(&s, .type = CREDIT, .credits = 1025);

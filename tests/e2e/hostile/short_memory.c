@@ -292,7 +292,7 @@ static void arrival_of_ring(void)
 	with_attributes_restored(no_description);
 }
 
-/* Its place in the ring is what a message waits with; the sender knows the ring. */
+/* A message waits with its place in the ring; the sender knows the ring. */
 static void no_place_in_ring(void *arg)
 {
 	enum { LEN = 2000 };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* What bounds a user, a listener, an orphan, a hand-shake: sysctl net.exs.*. */
+/* The bounds of users, listeners, orphans and hand-shakes: sysctl net.exs.*. */
 #include "lib/async.h"
 #include "lib/file.h"
 

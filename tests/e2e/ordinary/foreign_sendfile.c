@@ -114,7 +114,7 @@ static void files_sent(long bytes)
 	must_be(delta("file_bytes") + delta("file_copied_bytes"), bytes);
 }
 
-/* -- what is sent */
+/* -- sent data */
 
 static void pieces(const struct kind *k)
 {
@@ -648,7 +648,7 @@ static void not_connected(const struct kind *k)
 FOR_KIND(not_connected, tcp)
 FOR_KIND(not_connected, udp)
 
-/* -- what is refused, and leaves nothing behind */
+/* -- refused calls, which leave nothing behind */
 
 static void refused(void)
 {

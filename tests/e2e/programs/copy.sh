@@ -15,7 +15,7 @@ make_file()
 # Starts a receiver and waits until it listens; its process is $RECEIVER.
 receive()
 {
-	rm -f receiver.err			# what the last one said
+	rm -f receiver.err			# output of the last one
 	exs-cp --listen "$@" 2> receiver.err > receiver.out &
 	RECEIVER=$!
 	wait_for "the receiver" grep -q "listening on" receiver.err
@@ -97,7 +97,7 @@ case_to_file()
 	must cmp file other
 }
 
-# The link stays, and its file is what was sent.
+# The link stays, and its file has the sent bytes.
 case_to_link()
 {
 	mkdir far

@@ -19,7 +19,7 @@ SERVERS=()
 # An ordinary user, with a shell, which sshd asks for.
 USER_ID=7000
 AS_USER="setpriv --reuid $USER_ID --regid $USER_ID --clear-groups"
-HERE="" RUN=""			# what comes before a command: for the cgroup, and for the program
+HERE="" RUN=""			# words before a command: for the cgroup, and for the program
 PROGRAMS="python iperf3 nuttcp nginx redis memcached postgres ssh rsync haproxy socat openssl java"
 # Static programs, and Go's.
 WHOLE="go busybox"

@@ -8,7 +8,7 @@ HOST=10.77.0.1
 
 serve()
 {
-	rm -f server.err			# what the last one said
+	rm -f server.err			# output of the last one
 	exs-perf --listen "$@" $HOST 2> server.err &
 	SERVER=$!
 	wait_for "the server" grep -q "listening on" server.err

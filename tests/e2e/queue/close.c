@@ -150,7 +150,7 @@ static void time_is_up(void)
 	must_be(delta("linger_expired"), 1);
 }
 
-/* SO_LINGER does not make the call wait; its time bounds what goes on. */
+/* SO_LINGER does not make the call wait; its time bounds the delivery. */
 static void lingers_behind(void)
 {
 	struct linger l = { .l_onoff = 1, .l_linger = 1 };
@@ -382,7 +382,7 @@ static void cancelled(void)
 	no_event(q);
 }
 
-/* -- calls that fail: no event, and the descriptor is what it was */
+/* -- calls that fail: no event, and the descriptor is unchanged */
 
 static void refused(int fd, int flags, exs_qhandle_t q, int err)
 {

@@ -1445,7 +1445,7 @@ static void marked_after_tos(void)
 	by_tcp(c, l, EXS_FELL_BACK_OPTION);
 	must_be(get_int(c, SOL_SOCKET, SO_PRIORITY), 3);
 	must_be(get_int(c, IPPROTO_IP, IP_TOS), IPTOS_LOWDELAY);
-	/* To what a fresh socket has. */
+	/* To the value of a new socket. */
 	c = falling();
 	set_int(c, IPPROTO_IP, IP_TOS, IPTOS_LOWDELAY);
 	set_int(c, SOL_SOCKET, SO_PRIORITY, 0);

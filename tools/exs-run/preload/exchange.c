@@ -104,7 +104,7 @@ static const struct option {
 	{ IPPROTO_IPV6, IPV6_V6ONLY },
 };
 
-/* What EXS does not have, and a program would lose without noticing. */
+/* Options that EXS does not have, and that a program would lose unnoticed. */
 static const struct option refused[] = {
 	{ SOL_SOCKET, SO_TIMESTAMPING },
 	{ IPPROTO_TCP, TCP_CONGESTION },
@@ -178,7 +178,7 @@ static int option(int fd, int level, int name)
 	return getsockopt(fd, level, name, &value, &len) ? -1 : value;
 }
 
-/* Whether an option is what it is on @fresh, a new socket of the same kind. */
+/* Whether an option has the value of @fresh, a new socket of the same kind. */
 static bool is_default(int fd, int fresh, const struct option *o)
 {
 	char value[64], has[64];
@@ -207,7 +207,7 @@ static bool is_special(int fd)
 	bool special;
 	int fresh;
 
-	/* The number of instructions; a program of BPF is not told: EACCES. */
+	/* It returns the number of instructions; for an eBPF program it fails with EACCES. */
 	if (getsockopt(fd, SOL_SOCKET, SO_GET_FILTER, NULL, &len) || len)
 		return true;
 	fresh = next_socket(option(fd, SOL_SOCKET, SO_DOMAIN), SOCK_STREAM | SOCK_CLOEXEC,

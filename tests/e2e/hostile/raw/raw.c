@@ -140,7 +140,7 @@ static void reap_completions(struct raw *r)
 	}
 }
 
-/* The peer ended it: what is posted is flushed. */
+/* The peer ended it: posted requests are flushed. */
 static void heed_disconnection(struct raw *r)
 {
 	if (!r->connected || !(poll_now(r->channel->fd, POLLIN) & POLLIN))
