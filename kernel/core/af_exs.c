@@ -500,7 +500,7 @@ static int exs_release(struct socket *sock)
 	sk = &xs->sk;
 	exs_inet_released(sk);
 	mutex_lock(&xs->op_lock);
-	/* A worker may have handed the socket over a moment ago. */
+	/* A worker may have handed it over a moment ago. */
 	handed = exs_sock_state(xs) == EXS_HANDED;
 	exs_release_unconnected(xs);
 	conn = exs_sock_conn(xs);
