@@ -16,7 +16,7 @@
  * layer does not let sendmsg() queue them. For io_uring's zero-copy sends see
  * zerocopy.c.
  *
- * Issuing and cancelling may meet, as in op.h: two bits decide which of them
+ * Issuing and cancelling may meet, as in inflight.h: two bits decide which of them
  * starts the work. kiocb_set_cancel_fn() comes before the receive is there to be
  * completed, which may happen at once. From then on the only outcome is the
  * kiocb's completion. AIO calls the cancel function only before it, under a lock

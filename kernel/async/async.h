@@ -4,16 +4,16 @@
  * them as struct exs_async (core/sock.h).
  *
  * This layer has the asynchronous calls of programs. It knows descriptors and pages, and
- * has transfers made by sockets. Each folder has its page; in the order in which to
- * read them:
+ * has transfers made by sockets. Each folder has its page. They are in layers: a folder
+ * includes only those above it in this list, in which order they are best read, too.
  *
- *   queue/	queue.h	event queues, their rings, and threads that wait there
- *   op/	op.h	operations, from submission to the event
  *   memory/	region.h	pages that an operation sends from or receives into
+ *   queue/	queue.h	event queues, their rings, threads that wait there, operations in flight
  *   file/	feed.h	sends whose bytes are in files
+ *   op/	op.h	submission, and the kinds of operations
  *   ordinary/	foreign.h	operations on sockets of other families
  *
- *   ioctl.h, ioctl.c	what a program asks of a queue's descriptor
+ *   ioctl.c	what a program asks of a queue's descriptor
  *   aio.h, aio.c	reads of Linux AIO, which become operations
  *
  * Locks: see the pages. Their order is in Documentation/design.md.

@@ -11,39 +11,15 @@
 #include "aio.h"
 #include "async.h"
 #include "file/feed.h"
-#include "ordinary/foreign.h"
-#include "ioctl.h"
-#include "op/claim.h"
-#include "op/mm.h"
-#include "op/op.h"
-#include "queue/queue.h"
+#include "memory/arg.h"
 #include "memory/region.h"
 #include "memory/zerocopy.h"
-
-exs_hot
-int exs_ioc_get(void *dst, size_t size, size_t first, const void __user *arg)
-{
-	u32 usize;
-	int err;
-
-	if (get_user(usize, (const u32 __user *)arg))
-		return -EFAULT;
-	if (usize < first)
-		return -EINVAL;
-	if (usize > PAGE_SIZE)
-		return -E2BIG;
-	err = copy_struct_from_user(dst, size, arg, usize);
-	/* Another thread may have changed it meanwhile. */
-	*(u32 *)dst = usize;
-	return err;
-}
-
-int exs_ioc_put(void __user *arg, const void *src, size_t size)
-{
-	u32 usize = *(const u32 *)src;
-
-	return copy_to_user(arg, src, min_t(size_t, size, usize)) ? -EFAULT : 0;
-}
+#include "op/claim.h"
+#include "op/op.h"
+#include "ordinary/foreign.h"
+#include "queue/mm.h"
+#include "queue/queue.h"
+#include "queue/timeout.h"
 
 static int exs_attr_set_depth(struct exs_queue *q, s64 depth)
 {
@@ -173,7 +149,7 @@ static int exs_module_ioctl(unsigned int cmd, void __user *arg)
 }
 
 exs_hot
-long exs_queue_ioctl(struct file *file, unsigned int cmd, unsigned long arg)
+static long exs_queue_ioctl(struct file *file, unsigned int cmd, unsigned long arg)
 {
 	struct exs_queue *q = file->private_data;
 	void __user *p = (void __user *)arg;
@@ -195,6 +171,19 @@ long exs_queue_ioctl(struct file *file, unsigned int cmd, unsigned long arg)
 		return exs_module_ioctl(cmd, p);
 	}
 }
+
+const struct file_operations exs_queue_fops = {
+	.owner = THIS_MODULE,
+	.release = exs_queue_file_release,
+	.flush = exs_queue_flush,
+	.mmap = exs_queue_mmap,
+	.poll = exs_queue_poll,
+	.fasync = exs_queue_fasync,
+	.unlocked_ioctl = exs_queue_ioctl,
+	.compat_ioctl = compat_ptr_ioctl,
+	.show_fdinfo = exs_queue_show_fdinfo,
+	.llseek = noop_llseek,
+};
 
 static int exs_async_ioctl(struct socket *sock, unsigned int cmd, void __user *arg)
 {

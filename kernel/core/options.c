@@ -13,7 +13,7 @@
  *	EXS_SO_BUSY_POLL	spin.c
  *	EXS_SO_FALLBACK		fallback.c
  *
- * The timeouts of operations are not in the table: async/op/timeout.c asks for them.
+ * The timeouts of operations are not in the table: async/queue/timeout.c asks for them.
  */
 #include <linux/capability.h>
 #include <linux/cpumask.h>

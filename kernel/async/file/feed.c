@@ -23,8 +23,8 @@
 #include <linux/splice.h>
 
 #include "../../core/stats.h"
+#include "../queue/inflight.h"
 #include "feed.h"
-#include "../op/op.h"
 
 /* Entries besides those of whole pages: for file systems that give less at a time. */
 #define EXS_FEED_SPARE	16

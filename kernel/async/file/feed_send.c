@@ -20,8 +20,8 @@
 #include <linux/memcontrol.h>
 
 #include "../../core/stats.h"
+#include "../queue/inflight.h"
 #include "feed.h"
-#include "../op/op.h"
 
 static long exs_feed_result(const struct exs_feed *f)
 {

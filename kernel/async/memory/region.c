@@ -14,7 +14,7 @@
 #include "../../compat/compat.h"
 #include "../../core/sock.h"
 #include "../../core/stats.h"
-#include "../ioctl.h"
+#include "arg.h"
 #include "range.h"
 #include "region.h"
 

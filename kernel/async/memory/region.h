@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Memory regions: user pages pinned for long.
+ * Memory of programs. Above all memory regions: user pages pinned for long.
  *
  *   region.h, region.c		one region
  *   watch.h, watch.c		whether a range is unmapped
  *   range.h			arithmetic of addresses
- *   vector.h, vector.c		the memory of an operation in pieces
+ *   vector.h, vector.c		memory in several pieces
  *   zerocopy.h, zerocopy.c	that of a plain call that is not copied
+ *   arg.h, arg.c		arguments of ioctls
  *
  * There are no locks but that of watch.c: only the marks of a region change.
  *

@@ -4,14 +4,8 @@
  * piece of memory.
  *
  * Each piece has a region of its own: registered, or pinned for the operation.
- * The unregistered pieces of a send are copied together instead if that is cheaper
- * (typically a header before registered memory).
  *
- * Pieces of files are not memory yet: if there are any, the array has only the
- * pieces between them, and a feed combines both (feed.h).
- *
- * The program's vector is copied before anything is believed, and read once.
- *
+ * Operations add pieces one by one (msg_op.c).
  * Calls that are not operations (Linux AIO, io_uring) have an iterator already:
  * exs_vector_of_iter().
  */
@@ -23,68 +17,12 @@
 #include <linux/uio.h>
 
 #include "../../compat/compat.h"
+#include "../../core/limits.h"
 #include "../../core/stats.h"
-#include "../file/feed.h"
-#include "../op/op.h"
-#include "range.h"
 #include "region.h"
 #include "vector.h"
 
-/**
- * struct exs_vector - the memory of one operation
- * @bvec: the pages, in order
- * @nbvecs: how many are there
- * @kept: the vector has a reference on each page
- * @charged: size of @bvec in pages
- * @user: charged with them: a vector may name the same memory many times, so
- *	the limits of registered and of pinned memory do not bound this
- * @nregions: how many are there
- * @regions: of the pieces that are not copied; references
- */
-struct exs_vector {
-	struct bio_vec *bvec;
-	unsigned int nbvecs;
-	bool kept;
-	long charged;
-	struct exs_user *user;
-	u32 nregions;
-	struct exs_region *regions[];
-};
-
-/* The needs of all pieces together. @file_len is no more than EXS_OP_LEN_MAX. */
-struct exs_vector_need {
-	u64 len;
-	u64 unregistered;
-	u64 file_len;
-	size_t bvecs;
-	bool files;
-};
-
-static int exs_vector_sum(struct exs_vector_need *need,
-			  const struct exs_sqe_iovec *iov, u32 count)
-{
-	u32 i;
-
-	for (i = 0; i < count; i++) {
-		u64 len = iov[i].len;
-
-		if (iov[i].flags == EXS_IOV_FILE) {
-			need->file_len = min(need->file_len + min(len, EXS_OP_LEN_MAX),
-					     EXS_OP_LEN_MAX);
-			need->files = true;
-			continue;
-		}
-		if (iov[i].flags || len > EXS_OP_LEN_MAX - need->len)
-			return -EINVAL;
-		need->len += len;
-		need->bvecs += PFN_UP(len) + 1;		/* wherever it begins */
-		if (iov[i].region == EXS_REGION_NONE)
-			need->unregistered += len;
-	}
-	return 0;
-}
-
-static struct exs_vector *exs_vector_alloc(size_t bvecs, u32 count)
+struct exs_vector *exs_vector_alloc(size_t bvecs, u32 count)
 {
 	struct exs_vector *v;
 	int err;
@@ -158,8 +96,7 @@ static struct exs_region *exs_vector_region(const struct exs_sqe_iovec *piece,
 	return r;
 }
 
-static int exs_vector_add(struct exs_vector *v, const struct exs_sqe_iovec *piece,
-			  u32 access)
+int exs_vector_add(struct exs_vector *v, const struct exs_sqe_iovec *piece, u32 access)
 {
 	struct exs_region *r;
 	struct iov_iter iter;
@@ -174,109 +111,6 @@ static int exs_vector_add(struct exs_vector *v, const struct exs_sqe_iovec *piec
 	err = exs_region_use(r, piece->addr, piece->len, access, &iter);
 	if (!err)
 		exs_vector_append(v, &iter);
-	return err;
-}
-
-/* Copy the piece to @copy, and describe the copy. */
-static int exs_vector_copy(struct exs_vector *v, const struct exs_sqe_iovec *piece,
-			   void *copy)
-{
-	if (copy_from_user(copy, u64_to_user_ptr(piece->addr), piece->len))
-		return -EFAULT;
-	v->nbvecs += exs_copy_bvecs(v->bvec + v->nbvecs, copy, piece->len);
-	return 0;
-}
-
-/* A piece of memory. @copy: where it goes if it is not registered, or NULL. */
-static int exs_vector_memory(struct exs_op *op, const struct exs_sqe_iovec *piece,
-			     u32 access, void **copy)
-{
-	struct exs_vector *v = op->data.vector;
-	unsigned int before = v->nbvecs;
-	int err;
-
-	if (*copy && piece->region == EXS_REGION_NONE) {
-		err = exs_vector_copy(v, piece, *copy);
-		*copy += piece->len;
-	} else {
-		err = exs_vector_add(v, piece, access);
-	}
-	if (!err && op->data.feed)
-		exs_feed_add_memory(op->data.feed, piece->len, v->nbvecs - before);
-	return err;
-}
-
-/* @copy: where unregistered pieces go, or NULL. */
-static int exs_vector_fill(struct exs_op *op, const struct exs_sqe_iovec *iov,
-			   u32 count, u32 access, void *copy)
-{
-	int err = 0;
-	u32 i;
-
-	for (i = 0; i < count && !err; i++) {
-		if (iov[i].flags & EXS_IOV_FILE)
-			err = exs_feed_add_file(op->data.feed, &iov[i]);
-		else
-			err = exs_vector_memory(op, &iov[i], access, &copy);
-		cond_resched();
-	}
-	return err;
-}
-
-static int exs_vector_feed(struct exs_op *op, u32 count,
-			   const struct exs_vector_need *need)
-{
-	struct exs_feed *f;
-
-	if (!need->files)
-		return 0;
-	f = exs_feed_new(op, count, need->len + need->file_len);
-	if (IS_ERR(f))
-		return PTR_ERR(f);
-	op->data.feed = f;
-	f->bvec = op->data.vector->bvec;
-	return 0;
-}
-
-/* With a feed the bytes come later: until then only the length is used. */
-static void exs_vector_iter(struct exs_op *op, unsigned int direction,
-			    const struct exs_vector_need *need)
-{
-	struct exs_vector *v = op->data.vector;
-	u64 len = min(need->len + need->file_len, EXS_OP_LEN_MAX);
-
-	iov_iter_bvec(&op->data.iter, direction, v->bvec,
-		      op->data.feed ? 0 : v->nbvecs, len);
-}
-
-static int exs_vector_build(struct exs_op *op, const struct exs_sqe_iovec *iov,
-			    u32 count, u32 access)
-{
-	unsigned int direction = access == EXS_MREG_WRITE ? ITER_DEST : ITER_SOURCE;
-	struct exs_vector_need need = { };
-	struct exs_vector *v;
-	void *copy = NULL;
-	int err;
-
-	err = exs_vector_sum(&need, iov, count);
-	if (err)
-		return err;
-	if (need.files && direction == ITER_DEST)
-		return -EINVAL;
-	v = exs_vector_alloc(need.bvecs, count);
-	if (IS_ERR(v))
-		return PTR_ERR(v);
-	op->data.vector = v;
-	err = exs_vector_feed(op, count, &need);
-	if (!err && need.unregistered && direction == ITER_SOURCE) {
-		copy = exs_copy_alloc(op, need.unregistered);
-		err = PTR_ERR_OR_ZERO(copy);
-	}
-	err = err ?: exs_vector_fill(op, iov, count, access, copy);
-	if (err)
-		exs_data_cleanup(op);
-	else
-		exs_vector_iter(op, direction, &need);
 	return err;
 }
 
@@ -324,53 +158,4 @@ struct exs_vector *exs_vector_of_iter(struct iov_iter from, u32 access,
 	iov_iter_bvec(to, access == EXS_MREG_WRITE ? ITER_DEST : ITER_SOURCE,
 		      v->bvec, v->nbvecs, len);
 	return v;
-}
-
-static int exs_vector_get_msg(struct exs_sqe_msg *msg, const struct exs_sqe *sqe)
-{
-	int err;
-
-	if (sqe->len < EXS_SQE_MSG_SIZE_VER0 || sqe->region != EXS_REGION_NONE)
-		return -EINVAL;
-	if (sqe->len > PAGE_SIZE)
-		return -E2BIG;
-	err = copy_struct_from_user(msg, sizeof(*msg), u64_to_user_ptr(sqe->addr),
-				    sqe->len);
-	if (err)
-		return err;
-	if (msg->flags & ~EXS_SQE_MSG_SHUT_WR)
-		return -EINVAL;
-	return msg->count > EXS_IOV_MAX ? -EMSGSIZE : 0;
-}
-
-/*
- * EXS_SQE_MSG_SHUT_WR. On an AF_EXS socket the library calls shutdown(2) itself; on others it
- * cannot, as the socket gets the bytes of files later.
- */
-static int exs_vector_shut(struct exs_op *op)
-{
-	if (!op->data.feed || exs_sk_is_exs(op->sk)) {
-		exs_data_cleanup(op);
-		return -EINVAL;
-	}
-	op->data.feed->shut = true;
-	return 0;
-}
-
-int exs_vector_prep(struct exs_op *op, const struct exs_sqe *sqe, u32 access)
-{
-	struct exs_sqe_iovec *iov;
-	struct exs_sqe_msg msg;
-	int err = exs_vector_get_msg(&msg, sqe);
-
-	if (err)
-		return err;
-	iov = vmemdup_user(u64_to_user_ptr(msg.iov), array_size(msg.count, sizeof(*iov)));
-	if (IS_ERR(iov))
-		return PTR_ERR(iov);
-	err = exs_vector_build(op, iov, msg.count, access);
-	kvfree(iov);
-	if (!err && msg.flags & EXS_SQE_MSG_SHUT_WR)
-		err = exs_vector_shut(op);
-	return err;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * The memory of one operation in pieces: what sendmsg and recvmsg take.
+ * Memory in several pieces, for one transfer.
  */
 #ifndef EXS_ASYNC_VECTOR_H
 #define EXS_ASYNC_VECTOR_H
@@ -9,21 +9,44 @@
 #include <linux/uio.h>
 #include <linux/exs.h>
 
-struct exs_op;
-struct exs_vector;
+struct exs_region;
+struct exs_user;
 
 /**
- * exs_vector_prep() - get the memory that a struct exs_sqe_msg names
- * @op: a send or a receive; gets iter, vector, and copy for small unregistered
- *	pieces of a send
- * @sqe: the submission
- * @access: EXS_MREG_READ or EXS_MREG_WRITE
- *
- * Context: the submitter's; sleeps. Return: 0; -EMSGSIZE: more than EXS_IOV_MAX
- * pieces; -EINVAL, -EFAULT, -ENOMEM, -ENOBUFS, or an error of a region. Then @op
- * has nothing.
+ * struct exs_vector - the memory of one operation
+ * @bvec: the pages, in order
+ * @nbvecs: how many are there
+ * @kept: the vector has a reference on each page
+ * @charged: size of @bvec in pages
+ * @user: charged with them: a vector may name the same memory many times, so
+ *	the limits of registered and of pinned memory do not bound this
+ * @nregions: how many are there
+ * @regions: of the pieces that are not copied; references
  */
-int exs_vector_prep(struct exs_op *op, const struct exs_sqe *sqe, u32 access);
+struct exs_vector {
+	struct bio_vec *bvec;
+	unsigned int nbvecs;
+	bool kept;
+	long charged;
+	struct exs_user *user;
+	u32 nregions;
+	struct exs_region *regions[];
+};
+
+/**
+ * exs_vector_alloc() - a vector without pieces
+ * @bvecs: entries of the array, at most
+ * @count: pieces that are added, at most
+ *
+ * Sleeps. Return: for exs_vector_free(); ERR_PTR: -ENOMEM, -ENOBUFS.
+ */
+struct exs_vector *exs_vector_alloc(size_t bvecs, u32 count);
+
+/*
+ * Append the pages of @piece, memory: of its region, or pinned for the vector. @access: as
+ * below. Sleeps. Return: 0, or an error of a region.
+ */
+int exs_vector_add(struct exs_vector *v, const struct exs_sqe_iovec *piece, u32 access);
 
 /**
  * exs_vector_of_iter() - the memory of a call that continues after its return

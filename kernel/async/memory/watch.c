@@ -7,7 +7,6 @@
 #include <linux/slab.h>
 #include <linux/spinlock.h>
 
-#include "../op/mm.h"
 #include "watch.h"
 
 /**
@@ -63,6 +62,12 @@ static const struct mmu_notifier_ops exs_watched_ops = {
 	.alloc_notifier = exs_watched_alloc,
 	.free_notifier = exs_watched_free,
 };
+
+/* A signal came while a notifier was registered: nothing was done yet. */
+int exs_mm_errno(int err)
+{
+	return err == -EINTR ? -ERESTARTNOINTR : err;
+}
 
 int exs_watch_begin(struct exs_watch *w, unsigned long start, unsigned long len)
 {

@@ -35,6 +35,9 @@ int exs_watch_begin(struct exs_watch *w, unsigned long start, unsigned long len)
 /* Stop watching; does nothing if the range is not watched. Does not sleep. */
 void exs_watch_end(struct exs_watch *w);
 
+/* The errno for @err of a registration of a notifier: after a signal it is tried again. */
+int exs_mm_errno(int err);
+
 static inline bool exs_watch_unmapped(const struct exs_watch *w)
 {
 	return READ_ONCE(w->unmapped);

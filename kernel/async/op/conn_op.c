@@ -5,7 +5,7 @@
  * The first three supply the event, the program makes the system call, which
  * security modules see. connect: arms the socket; connect(2), called next, does not
  * block, and the operation gets its result. accept: takes the next connection from
- * the listener, and becomes a token (claim.c). shutdown: waits for the FIN that
+ * the listener, and becomes a token (token.c). shutdown: waits for the FIN that
  * shutdown(2), called next, sends: it ends when that is delivered.
  *
  * close: takes the descriptor out of the caller's table, and waits for the

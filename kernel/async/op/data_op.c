@@ -15,10 +15,10 @@
 
 #include "../../core/stats.h"
 #include "../file/feed.h"
-#include "op.h"
 #include "../memory/range.h"
 #include "../memory/region.h"
 #include "../memory/vector.h"
+#include "op.h"
 
 /* A queue may have EXS_COPY_TOTAL bytes of copies in flight. */
 static bool exs_copy_charge(struct exs_queue *q, u32 len)
@@ -130,16 +130,6 @@ exs_hot
 int exs_recv_prep(struct exs_op *op, const struct exs_sqe *sqe)
 {
 	return exs_data_prep(op, sqe, EXS_MREG_WRITE);
-}
-
-int exs_sendmsg_prep(struct exs_op *op, const struct exs_sqe *sqe)
-{
-	return exs_vector_prep(op, sqe, EXS_MREG_READ);
-}
-
-int exs_recvmsg_prep(struct exs_op *op, const struct exs_sqe *sqe)
-{
-	return exs_vector_prep(op, sqe, EXS_MREG_WRITE);
 }
 
 exs_hot

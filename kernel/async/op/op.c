@@ -1,19 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Operations: the table, submission, completion, cancellation (see op.h).
+ * Operations: the table, submission, requests to cancel (see op.h).
  */
 #include <linux/file.h>
 #include <linux/net.h>
 #include <linux/nospec.h>
 #include <linux/sched/signal.h>
-#include <linux/slab.h>
 #include <linux/uaccess.h>
 
 #include "../../core/stats.h"
-#include "../ordinary/foreign.h"
-#include "../ioctl.h"
-#include "claim.h"
-#include "mm.h"
+#include "../memory/arg.h"
+#include "../queue/mm.h"
+#include "../queue/token.h"
 #include "op.h"
 
 static const struct exs_op_def exs_op_defs[] = {
@@ -101,8 +99,6 @@ static const struct exs_op_def exs_op_defs[] = {
 	},
 };
 
-static struct kmem_cache *exs_op_cache;
-
 static const struct exs_op_def *exs_op_find_def(u32 opcode)
 {
 	if (opcode >= ARRAY_SIZE(exs_op_defs))
@@ -121,135 +117,9 @@ u64 exs_ops_supported(void)
 	return ops;
 }
 
-static struct exs_op *exs_op_alloc(struct exs_queue *q, struct exs_mm_link *link,
-				   const struct exs_op_def *def, struct sock *sk,
-				   const struct exs_sqe *sqe)
-{
-	struct exs_op *op = kmem_cache_zalloc(exs_op_cache, GFP_KERNEL);
-
-	if (!op)
-		return NULL;
-	refcount_set(&op->ref, 1);
-	INIT_LIST_HEAD(&op->node);
-	op->def = def;
-	op->queue = q;
-	exs_queue_get(q);
-	op->link = link;
-	op->sk = sk;
-	if (sk)
-		sock_hold(sk);
-	op->opcode = sqe->opcode;
-	op->fd = sqe->fd;
-	op->handle = sqe->handle;
-	op->arg = sqe->user_arg;
-	op->tag = sqe->user_tag;
-	op->msg_flags = sqe->msg_flags;
-	exs_live(op->queue->xn, ops, 1);
-	return op;
-}
-
-exs_hot
-void exs_op_free(struct exs_op *op)
-{
-	struct exs_queue *q = op->queue;
-	struct sock *sk = op->sk;
-
-	kfree(op->timer);
-	kmem_cache_free(exs_op_cache, op);
-	exs_live(q->xn, ops, -1);
-	exs_queue_put(q);
-	if (sk)
-		sock_put(sk);
-}
-
-/*
- * Completion
- */
-
-struct exs_cqe exs_op_cqe(const struct exs_op *op, long res, u32 flags, u32 token)
-{
-	return (struct exs_cqe) {
-		.handle = op->handle,
-		.length = max(res, 0L),
-		.user_arg = op->arg,
-		.user_tag = op->tag,
-		.token = token,
-		.type = op->opcode,
-		.fd = op->fd,
-		.error = res < 0 ? -res : 0,
-		.flags = flags,
-		.parts = { op->parts[0], op->parts[1] },
-	};
-}
-
-exs_hot
-bool exs_op_complete(struct exs_op *op, long res, u32 flags, u32 token)
-{
-	struct exs_cqe cqe;
-	bool posted;
-
-	if (op->timer)
-		res = exs_timeout_result(op, res);
-	cqe = exs_op_cqe(op, res, flags, token);
-	if (token)
-		refcount_inc(&op->ref);
-	op->def->cleanup(op);
-	posted = exs_queue_post(op->queue, op, &cqe);
-	exs_op_put(op);
-	return posted;
-}
-
-void exs_op_discard(struct exs_op *op)
-{
-	op->def->cleanup(op);
-	exs_queue_unreserve(op->queue, op);
-	exs_op_put(op);
-}
-
 /*
  * Cancellation
  */
-
-bool exs_op_claim_cancel(struct exs_op *op)
-{
-	int old = atomic_fetch_or(EXS_OP_CANCEL, &op->state);
-
-	lockdep_assert_held(&op->queue->lock);
-	if (old != EXS_OP_ISSUED)
-		return false;
-	refcount_inc(&op->ref);
-	return true;
-}
-
-static void exs_op_cancel(struct exs_op *op)
-{
-	exs_count(op->queue->xn, ops_cancelled, 1);
-	op->def->cancel(op);
-}
-
-static void exs_op_cancel_listed(struct exs_op *op)
-{
-	list_del(&op->cancel_node);
-	exs_op_cancel(op);
-	exs_op_put(op);
-	cond_resched();
-}
-
-/*
- * Of outgoing operations the last is first. Otherwise the next one might begin when
- * the one before it is taken back, and the peer would get a stream with a hole, or its
- * end after one.
- */
-void exs_ops_cancel(struct list_head *list)
-{
-	struct exs_op *op, *next;
-
-	list_for_each_entry_safe_reverse(op, next, list, cancel_node)
-		if (op->def->outgoing)
-			exs_op_cancel_listed(op);
-	list_for_each_entry_safe(op, next, list, cancel_node)
-		exs_op_cancel_listed(op);
-}
 
 struct exs_cancel_key {
 	u32 flags;
@@ -375,65 +245,6 @@ static int exs_sqe_check(const struct exs_op_def *def, const struct exs_sqe *sqe
 	return 0;
 }
 
-/* The submitter's half of the protocol in op.h. */
-static void exs_op_issued(struct exs_op *op)
-{
-	if (atomic_fetch_or(EXS_OP_ISSUED, &op->state) & EXS_OP_CANCEL)
-		exs_op_cancel(op);
-}
-
-/* Return: 0: it will complete, or has; or why it did not start. */
-exs_hot
-static int exs_op_issue(struct exs_op *op, struct socket *sock)
-{
-	long res = op->def->issue(op, sock);
-
-	if (res == -EIOCBQUEUED) {
-		if (op->timer)
-			exs_timeout_begin(op);
-		exs_op_issued(op);
-	} else if (res >= 0) {
-		exs_op_complete(op, res, op->msg_flags, 0);
-	} else {
-		return res;
-	}
-	return 0;
-}
-
-static int exs_op_start(struct exs_op *op, const struct exs_sqe *sqe,
-			struct socket *sock)
-{
-	int err = exs_timeout_prepare(op, sqe, sock) ?: exs_queue_reserve(op->queue, op);
-
-	if (err)
-		return err;
-	err = op->def->prep(op, sqe);
-	if (err)
-		goto undo;
-	err = exs_op_issue(op, sock);
-	if (!err)
-		return 0;
-	op->def->cleanup(op);
-undo:
-	exs_queue_unreserve(op->queue, op);
-	return err;
-}
-
-void exs_op_again(struct exs_op *op, struct socket *sock)
-{
-	int err;
-
-	refcount_inc(&op->ref);
-	err = exs_op_issue(op, sock);
-	if (err) {
-		exs_op_complete(op, err, 0, 0);
-		/* A thread in exs_lane_wait_cancelled() may wait for this operation. */
-		smp_mb();
-		wake_up_var(op->sk);
-	}
-	exs_op_put(op);
-}
-
 /*
  * Most operations in a row that leave the run of their connection to a later one: the first
  * need not wait long.
@@ -502,7 +313,7 @@ static int exs_op_submit_to(const struct exs_batch *b, const struct exs_sqe *sqe
 	struct sock *sk = sock ? READ_ONCE(sock->sk) : NULL;
 	bool ours = !sk || exs_sk_is_exs(sk);
 	const struct exs_op_def *def = ours ? exs_op_find_def(sqe->opcode) :
-					      exs_foreign_def(sock, sqe->opcode);
+					      exs_ordinary.def(sock, sqe->opcode);
 	struct exs_op *op;
 	int err;
 
@@ -612,15 +423,4 @@ int exs_ops_submit(struct exs_queue *q, void __user *arg)
 		return PTR_ERR(link);
 	exs_tokens_sweep(q);
 	return exs_ops_submit_all(q, link, &s);
-}
-
-int exs_ops_init(void)
-{
-	exs_op_cache = KMEM_CACHE(exs_op, SLAB_ACCOUNT);
-	return exs_op_cache ? 0 : -ENOMEM;
-}
-
-void exs_ops_exit(void)
-{
-	kmem_cache_destroy(exs_op_cache);
 }

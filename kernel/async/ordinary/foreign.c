@@ -23,9 +23,9 @@
 
 #include "../../compat/compat.h"
 #include "../../core/stats.h"
-#include "foreign.h"
-#include "../op/claim.h"
 #include "../op/op.h"
+#include "../queue/token.h"
+#include "foreign.h"
 
 struct exs_foreign_def {
 	struct exs_op_def def;
@@ -405,6 +405,8 @@ static const struct exs_foreign_def exs_foreign_defs[] = {
 			.issue		= exs_foreign_accept_issue,
 			.cancel		= exs_lane_cancel,
 			.cleanup	= exs_foreign_accept_cleanup,
+			.offer_return	= exs_lane_return,
+			.offer_again	= exs_lane_return_again,
 		},
 		.dir	= EXS_LANE_IN,
 		.call	= exs_foreign_accept,
@@ -498,7 +500,7 @@ static const struct exs_foreign_def exs_foreign_defs[] = {
 	},
 };
 
-const struct exs_op_def *exs_foreign_def(const struct socket *sock, u32 opcode)
+static const struct exs_op_def *exs_foreign_def(const struct socket *sock, u32 opcode)
 {
 	const struct exs_op_def *def;
 
@@ -508,6 +510,8 @@ const struct exs_op_def *exs_foreign_def(const struct socket *sock, u32 opcode)
 	def = &exs_foreign_defs[opcode].def;
 	return def->issue ? def : NULL;
 }
+
+const struct exs_ordinary exs_ordinary = { .def = exs_foreign_def };
 
 u64 exs_foreign_ops_supported(void)
 {

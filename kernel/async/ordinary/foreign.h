@@ -8,7 +8,7 @@
  *   foreign_feed.c  one try of a send whose bytes are partly in files
  *
  * A lane has the operations for one direction of one socket, in order. It exists while it
- * has operations, or while accepts to which it offered connections (claim.c) have not taken
+ * has operations, or while accepts to which it offered connections (token.c) have not taken
  * them. It holds the socket's file. Therefore close(2) does not end an operation. Four things
  * do: the socket, also when it is shut down; a cancellation; the end of the submitter's
  * address space; the end of the queue. An operation holds no queue's file, so the end of a
@@ -25,16 +25,12 @@
 struct exs_op;
 struct file;
 struct sock;
-struct exs_op_def;
 
 enum exs_lane_dir { EXS_LANE_IN, EXS_LANE_OUT };
 
 /*
  * foreign.c
  */
-
-/* The row of @opcode for @sock, which is not AF_EXS. NULL: not supported. */
-const struct exs_op_def *exs_foreign_def(const struct socket *sock, u32 opcode);
 
 /* The operations that any ordinary socket supports. Bit 1 << n: operation n. */
 u64 exs_foreign_ops_supported(void);

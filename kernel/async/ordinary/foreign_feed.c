@@ -26,8 +26,8 @@
 #include "../../compat/compat.h"
 #include "../../core/stats.h"
 #include "../file/feed.h"
+#include "../queue/inflight.h"
 #include "foreign.h"
-#include "../op/op.h"
 
 static void exs_foreign_feed_run(struct exs_feed *f)
 {

@@ -35,9 +35,9 @@
 #include <linux/workqueue.h>
 
 #include "../../core/stats.h"
+#include "../queue/inflight.h"
+#include "../queue/token.h"
 #include "foreign.h"
-#include "../op/claim.h"
-#include "../op/op.h"
 
 #define EXS_LANE_BITS	12
 #define EXS_BACKOFF_MAX	(HZ / 10)

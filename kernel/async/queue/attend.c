@@ -14,7 +14,7 @@
 
 #include "../../core/stats.h"
 #include "attend.h"
-#include "../op/op.h"
+#include "inflight.h"
 #include "queue.h"
 
 #define EXS_ATTEND_LOOK	64	/* operations looked at to find the connections */

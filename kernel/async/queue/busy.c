@@ -10,7 +10,7 @@
 
 #include "../../core/stats.h"
 #include "attend.h"
-#include "../op/op.h"
+#include "inflight.h"
 #include "queue.h"
 
 #define EXS_BUSY_SLICE	(500 * NSEC_PER_USEC)

@@ -15,11 +15,12 @@
 #include "../../compat/compat.h"
 #include "../../core/sock.h"
 #include "../../core/stats.h"
-#include "../ioctl.h"
-#include "../op/claim.h"
-#include "../op/mm.h"
-#include "../op/op.h"
+#include "../memory/arg.h"
+#include "inflight.h"
+#include "mm.h"
 #include "queue.h"
+#include "timeout.h"
+#include "token.h"
 
 /* Operations are charged in batches of this size, as most queues soon have as many again. */
 #define EXS_OPS_CHARGE	64
@@ -361,7 +362,7 @@ static bool exs_match_all(const struct exs_op *op, const void *arg)
 }
 
 /* No ioctl is under way: each holds the file. */
-static int exs_queue_file_release(struct inode *inode, struct file *file)
+int exs_queue_file_release(struct inode *inode, struct file *file)
 {
 	struct exs_queue *q = file->private_data;
 	LIST_HEAD(ops);
@@ -382,7 +383,7 @@ static int exs_queue_file_release(struct inode *inode, struct file *file)
  * be another file's from now on, so libraries that cached its meaning must look
  * again. See also wait.c.
  */
-static int exs_queue_flush(struct file *file, fl_owner_t id)
+int exs_queue_flush(struct file *file, fl_owner_t id)
 {
 	struct exs_queue *q = file->private_data;
 	struct exs_ring *ring = exs_queue_ring(q);
@@ -402,7 +403,7 @@ static int exs_queue_flush(struct file *file, fl_owner_t id)
  * read, now and later. remap_vmalloc_range() refuses anything beyond their
  * ends. A private mapping would be useless.
  */
-static int exs_queue_mmap(struct file *file, struct vm_area_struct *vma)
+int exs_queue_mmap(struct file *file, struct vm_area_struct *vma)
 {
 	struct exs_queue *q = file->private_data;
 	bool head = vma->vm_pgoff == EXS_MMAP_HEAD >> PAGE_SHIFT;
@@ -420,7 +421,7 @@ static int exs_queue_mmap(struct file *file, struct vm_area_struct *vma)
 	return remap_vmalloc_range(vma, q->mem, head ? 0 : vma->vm_pgoff - ring + 1);
 }
 
-static void exs_queue_show_fdinfo(struct seq_file *m, struct file *file)
+void exs_queue_show_fdinfo(struct seq_file *m, struct file *file)
 {
 	struct exs_queue *q = file->private_data;
 	struct exs_slots slots;
@@ -442,19 +443,6 @@ static void exs_queue_show_fdinfo(struct seq_file *m, struct file *file)
 	seq_printf(m, "exs-posted:\t%llu\n", posted);
 	seq_printf(m, "exs-timed-out:\t%llu\n", timed_out);
 }
-
-static const struct file_operations exs_queue_fops = {
-	.owner = THIS_MODULE,
-	.release = exs_queue_file_release,
-	.flush = exs_queue_flush,
-	.mmap = exs_queue_mmap,
-	.poll = exs_queue_poll,
-	.fasync = exs_queue_fasync,
-	.unlocked_ioctl = exs_queue_ioctl,
-	.compat_ioctl = compat_ptr_ioctl,
-	.show_fdinfo = exs_queue_show_fdinfo,
-	.llseek = noop_llseek,
-};
 
 bool exs_queue_is(const struct file *file)
 {

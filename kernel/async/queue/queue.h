@@ -1,21 +1,26 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Event queues: a descriptor with a completion ring.
+ * Event queues: a descriptor with a completion ring, and the operations in flight there.
  *
  *   queue.c   object, descriptor, mapping, reservation and posting
  *   ring.h    the ring, and the barriers of both its sides
- *   walk.c    the operations in flight, of all sockets or of one
  *   wait.c    everything by which a program learns that there are events
  *   attend.h, attend.c  waiting threads process completions themselves
  *   busy.c    waiting threads that do not sleep
+ *
+ *   inflight.h, inflight.c  an operation: object, start, completion, cancellation
+ *   walk.c    the operations in flight, of all sockets or of one
+ *   timeout.h, timeout.c    those that take too long
+ *   mm.h, mm.c              the end of the address space ends its operations
+ *   token.h, token.c        accepted connections that nobody has claimed
  *
  * Two lifetimes. The file is what programs see: descriptors and mappings keep
  * it, and its release makes the queue dead, which cancels its operations. The
  * object is kept by the file and by each operation: a dead queue lives on until
  * the last of its operations has ended, and discards their completions.
  *
- * Lock: exs_queue.lock, a spin lock. It is taken in process context only. The order of
- * locks is in Documentation/design.md.
+ * Locks: exs_queue.lock, a spin lock. It is taken in process context only. exs_mm.lock guards
+ * the queues of an address space. The order of locks is in Documentation/design.md.
  */
 #ifndef EXS_ASYNC_QUEUE_H
 #define EXS_ASYNC_QUEUE_H
@@ -37,6 +42,7 @@ struct exs_mm_link;
 struct exs_op;
 struct exs_net;
 struct exs_user;
+struct seq_file;
 struct sock;
 
 /* A list for sockets with the same hash: a queue serves hundreds of them, or more. */
@@ -158,6 +164,14 @@ static inline struct exs_cqe *exs_queue_entries(const struct exs_queue *q)
 
 /* EXS_IOC_QCREATE. Return: a descriptor or a negative errno. */
 int exs_queue_create(void __user *arg);
+
+/* Of its descriptors. Some calls go to the folders above, so the table is there. */
+extern const struct file_operations exs_queue_fops;
+
+int exs_queue_file_release(struct inode *inode, struct file *file);
+int exs_queue_flush(struct file *file, fl_owner_t id);
+int exs_queue_mmap(struct file *file, struct vm_area_struct *vma);
+void exs_queue_show_fdinfo(struct seq_file *m, struct file *file);
 
 /* Whether @file is a queue's. */
 bool exs_queue_is(const struct file *file);

@@ -11,10 +11,10 @@
 #include <linux/uaccess.h>
 
 #include "../../compat/compat.h"
+#include "../memory/arg.h"
 #include "attend.h"
-#include "../ioctl.h"
-#include "../op/claim.h"
 #include "queue.h"
+#include "token.h"
 
 /*
  * EXS_IOC_WAIT: threads that want to be woken for @need events and no fewer.

@@ -5,7 +5,7 @@
  */
 #include <linux/sched.h>
 
-#include "../op/op.h"
+#include "inflight.h"
 #include "queue.h"
 
 /* Operations looked at before a walk through them reschedules. */

@@ -36,9 +36,10 @@
 #include <linux/wait_bit.h>
 #include <linux/workqueue.h>
 
-#include "claim.h"
+#include "../memory/watch.h"
+#include "inflight.h"
 #include "mm.h"
-#include "op.h"
+#include "token.h"
 
 /**
  * struct exs_mm - an address space
@@ -319,12 +320,6 @@ static void exs_mm_link_insert(struct exs_queue *q, struct exs_mm_link *new)
 	list_add(&new->queue_node, &q->links);
 	spin_unlock(&q->lock);
 	exs_mm_link_free_all(&over);
-}
-
-/* A signal came while a notifier was registered: nothing was done yet. */
-int exs_mm_errno(int err)
-{
-	return err == -EINTR ? -ERESTARTNOINTR : err;
 }
 
 static struct exs_mm_link *exs_mm_link_new(struct exs_queue *q)

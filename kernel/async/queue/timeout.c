@@ -25,7 +25,8 @@
 #include <linux/workqueue.h>
 
 #include "../../core/stats.h"
-#include "op.h"
+#include "inflight.h"
+#include "timeout.h"
 
 /**
  * struct exs_op_timer - the timeouts of one operation

@@ -36,9 +36,6 @@ struct exs_mm_link {
  */
 struct exs_mm_link *exs_mm_link(struct exs_queue *q);
 
-/* The errno for @err of a registration of a notifier: after a signal it is tried again. */
-int exs_mm_errno(int err);
-
 /*
  * A descriptor of @q is closed, perhaps by the exit of the submitting process:
  * operations of address spaces that are over end before the task's other files are put.

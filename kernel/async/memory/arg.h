@@ -2,12 +2,10 @@
 /*
  * Arguments of ioctls: they begin with their size, as the caller knows it.
  */
-#ifndef EXS_ASYNC_IOCTL_H
-#define EXS_ASYNC_IOCTL_H
+#ifndef EXS_ASYNC_ARG_H
+#define EXS_ASYNC_ARG_H
 
 #include <linux/types.h>
-
-struct file;
 
 /**
  * exs_ioc_get() - copy an ioctl's argument in
@@ -23,8 +21,5 @@ int exs_ioc_get(void *dst, size_t size, size_t first, const void __user *arg);
 
 /* Copy back the fields that the program knows. Return: 0, -EFAULT. */
 int exs_ioc_put(void __user *arg, const void *src, size_t size);
-
-/* .unlocked_ioctl of a queue. */
-long exs_queue_ioctl(struct file *file, unsigned int cmd, unsigned long arg);
 
 #endif
