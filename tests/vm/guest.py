@@ -40,7 +40,7 @@ NOISE = re.compile(r"\] +(\? |(R[0-9A-DS][0-9XIPS]|[CDF]S|CR\d|PKRU|Code): )")
 MEMORY = {"one": 2048, "debug": 2048, "pair": 1536}
 # Where waiting takes no time (Guest.counted): the factor for time limits, as a guest's clock also goes on while it
 # reads the host's disk, forty times as fast; and the milliseconds for which tests watch that nothing happens.
-COUNTED_PATIENCE, COUNTED_WATCH = 4, 1000
+COUNTED_PATIENCE, WATCH = 4, 1000
 # The machines of this process, and whether it has been told to end.
 living, ending = set(), threading.Event()
 ENDS = signal.SIGHUP, signal.SIGINT, signal.SIGTERM
@@ -327,7 +327,7 @@ class Guest:
             run = self.runs[self.next_id] = Run(self, self.next_id, command, echo)
         told = {name: value for name, value in os.environ.items() if name.startswith("E2E_")}
         if self.counted:
-            told = {"E2E_PATIENCE": str(COUNTED_PATIENCE), "E2E_WATCH": str(COUNTED_WATCH), **told}
+            told = {"E2E_PATIENCE": str(COUNTED_PATIENCE), "E2E_WATCH": str(WATCH), **told}
         env = {**told, "EXS_SLOW": str(self.slow), "EXS_MODULE": self.module, **(env or {})}
         self.send(op="run", id=run.id, command=command, user=user, pty=pty, env=env)
         return run
