@@ -507,7 +507,7 @@ static void *racer(void *arg)
 	return arg;
 }
 
-/* Two threads close one descriptor: one does, and one event comes. A second one would meet the next round's, or the end. */
+/* Two threads close one descriptor: one does, and one event comes. Another would meet the next round, or the end. */
 static void races(void)
 {
 	struct race r = { .q = queue_new(4) };
