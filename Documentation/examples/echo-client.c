@@ -32,7 +32,7 @@ static void print_echo(int fd, size_t len)
 		if (!got)
 			errx(1, "the server ended the connection: what does it say?");
 		if (fwrite(buf, 1, got, stdout) != (size_t)got)
-			err(1, "output");
+			give_up_file("output");
 	}
 }
 
@@ -59,8 +59,8 @@ int main(int argc, char **argv)
 		print_echo(fd, got);
 	}
 	if (got < 0)
-		err(1, "input");
+		give_up_file("input");
 	if (fflush(stdout))
-		err(1, "output");
+		give_up_file("output");
 	return 0;
 }

@@ -34,7 +34,7 @@ static void receive(int fd)
 		if (!len)
 			return;
 		if (fwrite(buf[e.exs_evt_ahandle], 1, len, stdout) != len)
-			err(1, "output");
+			give_up_file("output");
 		start_recv(fd, e.exs_evt_ahandle);
 	}
 	give_up("exs_qdequeue");
@@ -69,6 +69,6 @@ int main(int argc, char **argv)
 	}
 	receive(fd);
 	if (fflush(stdout))
-		err(1, "output");
+		give_up_file("output");
 	return 0;
 }

@@ -136,7 +136,7 @@ int main(int argc, char **argv)
 	setlinebuf(stdout);
 	directory = open(argv[1], O_PATH | O_DIRECTORY | O_CLOEXEC);
 	if (directory < 0)
-		err(1, "%s", argv[1]);
+		give_up_file(argv[1]);
 	at = resolve(argv[2], argv[3]);
 	queue = exs_qcreate(CLIENTS + 1);
 	listener = socket(AF_EXS, SOCK_STREAM, 0);

@@ -69,6 +69,12 @@ static inline const char *advice(int error)
 	return " (see \"When it does not work\" in the programmer's guide)";
 }
 
+/* A file: what to do about its usual errors, ENOENT and ENOSPC among them. */
+static inline void give_up_file(const char *name)
+{
+	err(1, "%s (check the name, the permissions, and that its disk is not full)", name);
+}
+
 /* Says that a call or an operation failed. */
 static inline void complain(const char *what, int error)
 {

@@ -28,10 +28,10 @@ static void load(const char *name)
 	ssize_t got;
 
 	if (fd < 0 || fstat(fd, &st))
-		err(1, "%s", name);
+		give_up_file(name);
 	size = st.st_size;
 	if (!size)
-		errx(1, "%s: the file is empty", name);
+		errx(1, "%s: the file is empty: choose another one", name);
 	memory = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	if (memory == MAP_FAILED)
 		err(1, "%s: no memory for %zu bytes: choose a smaller file", name, size);

@@ -69,7 +69,7 @@ static void publish(size_t len)
 	int i, n = submit(ops, prepare(ops, len));
 
 	if (!n)
-		errx(1, "no subscriber is left");
+		errx(1, "no subscriber is left: start them, and this program again");
 	/* The buffer belongs to the operations until the last one has ended. */
 	if (exs_qdequeue(queue, events, -n, NULL) != n)
 		give_up("exs_qdequeue");
@@ -108,6 +108,6 @@ int main(int argc, char **argv)
 	while ((got = read(STDIN_FILENO, buf, sizeof(buf))) > 0)
 		publish(got);
 	if (got < 0)
-		err(1, "input");
+		give_up_file("input");
 	return 0;
 }

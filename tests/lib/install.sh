@@ -55,6 +55,28 @@ case_with_module()
 		cmp "$top/build/$release/exs.ko" "$dir/stage/lib/modules/$release/extra/exs.ko"
 }
 
+# The texts are in one folder there.
+case_links()
+{
+	local doc=$dir/stage/usr/share/doc/exs file link bad=0
+
+	make_quietly install DESTDIR="$dir/stage" PREFIX=/usr || return
+	for file in "$doc"/*.md; do
+		for link in $(grep -oE '\]\([^)# ]+' "$file" | sed 's/..//; /^https\?:/d'); do
+			[ -e "$doc/$link" ] || { echo "$file: no $link"; bad=1; }
+		done
+	done
+	[ -s "$doc/README.md" ] && grep -qF '](examples' "$doc/programmers-guide.md" || bad=1
+	return $bad
+}
+
+# What tests/bare types is taken from the texts.
+case_bare_commands()
+{
+	"$top/tests/bare" --commands > "$dir/log" && grep -q 'sudo make install' "$dir/log" &&
+		grep -q '^cc -o first ' "$dir/log"
+}
+
 case_every_call_has_its_page()
 {
 	local name bad=0
@@ -98,7 +120,7 @@ case_uninstall()
 	make_quietly uninstall DESTDIR="$dir/stage" PREFIX=/usr && [ -z "$(find "$dir/stage" ! -type d -print)" ]
 }
 
-for name in staged with_module without_module every_call_has_its_page examples unit uninstall; do
+for name in staged with_module without_module links bare_commands every_call_has_its_page examples unit uninstall; do
 	output=$("case_$name" 2>&1)
 	case $? in
 	0) echo "ok   install $name"; passed=$((passed + 1)) ;;

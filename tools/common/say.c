@@ -42,11 +42,16 @@ static const struct {
 	const char *todo;
 } advice[] = {
 	{ EACCES,  ": check its permissions, or run it as root" },
+	{ EDQUOT,  ": the quota is used up: remove files, or ask the administrator" },
 	{ EIO,	   ": the device failed: see dmesg" },
+	{ EISDIR,  ": it is a directory: name a file" },
+	{ ELOOP,   ": check its symbolic links" },
 	{ EMFILE,  ": raise the limit of descriptors: ulimit -n" },
 	{ ENFILE,  ": the system's limit of descriptors is reached: sysctl fs.file-max" },
 	{ ENOENT,  ": check the name" },
+	{ ENAMETOOLONG, ": choose a shorter name" },
 	{ ENOMEM,  ": free some memory" },
+	{ ENOSPC,  ": free some space there" },
 	{ ENOTDIR, ": check the name" },
 	{ EPERM,   ": check its permissions, or run it as root" },
 	{ EROFS,   ": make it writable: mount -o remount,rw" },
@@ -59,7 +64,7 @@ const char *file_advice(int err)
 	for (i = 0; i < sizeof(advice) / sizeof(*advice); i++)
 		if (advice[i].err == err)
 			return advice[i].todo;
-	return "";
+	return ": this is not expected: report it, with the command and the kernel's version";
 }
 
 void say_errno(const char *fmt, ...)

@@ -145,16 +145,13 @@ static bool pin(int link, const char *name)
 
 static int explain(const char *what, const char *log)
 {
-	const char *todo = file_advice(errno);
-
 	if (errno == EPERM)
 		say("%s: this needs CAP_BPF, CAP_PERFMON and CAP_NET_ADMIN (run it as root)", what);
 	else if (errno == E2BIG && !*log)
 		say("%s: the kernel has no room for more at " HOOK " (it takes 38). "
 		    NEEDED, what);
 	else
-		say("%s%s%s: %s%s", what, *log ? ": " : "", log, strerror(errno),
-		    *todo ? todo : ": report it, with the kernel's version");
+		say("%s%s%s: %s%s", what, *log ? ": " : "", log, strerror(errno), file_advice(errno));
 	return 1;
 }
 
