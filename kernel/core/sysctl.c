@@ -152,26 +152,20 @@ static void exs_sysctl_defaults(struct exs_sysctls *s)
 	};
 }
 
-static void exs_sysctl_copy(struct ctl_table *to, const struct ctl_table *from, int n, void *base)
-{
-	while (n--) {
-		*to = *from++;
-		to->data = base + (unsigned long)to->data;
-		to++;
-	}
-}
-
-/* Registers a copy of @table, where each .data is an offset from @base (NULL: an address). */
+/* Registers a copy of @table. With @xn, each .data is an offset there. */
 static struct ctl_table_header *
-exs_sysctl_register(struct net *net, const struct ctl_table *table, int n, void *base)
+exs_sysctl_register(struct net *net, const struct ctl_table *table, int n, struct exs_net *xn)
 {
 	struct ctl_table_header *header;
 	/* The empty entry at the end is for older kernels. */
-	void *copy = kcalloc(n + 1, sizeof(*table), GFP_KERNEL_ACCOUNT);
+	struct ctl_table *copy = kcalloc(n + 1, sizeof(*table), GFP_KERNEL_ACCOUNT);
+	int i;
 
 	if (!copy)
 		return NULL;
-	exs_sysctl_copy(copy, table, n, base);
+	memcpy(copy, table, n * sizeof(*table));
+	for (i = 0; xn && i < n; i++)
+		copy[i].data = (void *)xn + (unsigned long)table[i].data;
 	header = register_net_sysctl_sz(net, "net/exs", copy, n);
 	if (!header)
 		kfree(copy);

@@ -23,8 +23,10 @@
 ... '''
 >>> [piece.split("\\n")[0] for piece in reached(text, "first")]
 ['static int one(void)', 'enum {']
->>> reached(text, "third") == [text]
+>>> len(reached(text, "third")) == len(pieces(text))
 True
+>>> without_comments("# Why.\\ncp ./*.c /a/*/b\\n", ".sh"), without_comments("a /* b */ c", ".c")
+('cp ./*.c /a/*/b\\n', 'a  c')
 """
 import functools
 import glob
@@ -33,9 +35,14 @@ import os
 import re
 
 TOP = os.path.abspath(f"{os.path.dirname(os.path.abspath(__file__))}/../..")
-COMMENT = re.compile(r"/\*.*?\*/", re.S)
+COMMENT = {".c": re.compile(r"/\*.*?\*/", re.S), ".sh": re.compile(r"^\s*#(?!!).*\n", re.M),
+           ".py": re.compile(r"^\s*#(?!!).*\n", re.M)}
 # At the margin: a function, a variable, a type, a macro.
 DEFINED = re.compile(r"^#define (\w+)|^(?=\w).*?(\w+)(?=\(|\[| = |;$| \{$)", re.M)
+
+
+def without_comments(text, suffix):
+    return COMMENT[suffix].sub("", text) if suffix in COMMENT else text
 
 
 def words(text):
@@ -50,7 +57,7 @@ def defines(piece):
 @functools.lru_cache(None)
 def pieces(text):
     """What blank lines separate at the margin, with the names that it defines."""
-    return [(piece, defines(piece)) for piece in re.split(r"\n{2,}(?=\S)", COMMENT.sub("", text).strip())]
+    return [(piece, defines(piece)) for piece in re.split(r"\n{2,}(?=\S)", text.strip())]
 
 
 def reached(text, case):
@@ -65,17 +72,18 @@ def reached(text, case):
     while more := [piece for piece, defined in pieces(text) if defined & names and piece not in found]:
         found += more
         names |= words(" ".join(more))
-    return [piece for piece, _ in pieces(text) if piece in found] or [text]
+    return [piece for piece, _ in pieces(text) if piece in found or not found]
 
 
 @functools.lru_cache(None)
 def read(path):
+    """A file without its comments."""
     with open(path, encoding="utf-8") as file:
-        return file.read()
+        return without_comments(file.read(), os.path.splitext(path)[1])
 
 
 def found_in(test, commands):
-    """(files, case) of a test; commands: those of the MANIFEST by the tests' names."""
+    """(files, case) of a test; commands: topologies and commands of the MANIFEST by the tests' names."""
     if test.startswith("kunit "):
         case = test.split()[1]
         return [path for path in glob.glob(f"{TOP}/kunit/*.c") if f"KUNIT_CASE({case})" in read(path)], case
@@ -94,5 +102,6 @@ def digest(tests, commands):
         paths, case = found_in(test, commands)
         if not paths:
             raise ValueError(f"{test}: where is it?")
+        parts += [] if test.startswith("kunit ") else [commands[test.partition("@")[0].partition("/")[0]]]
         parts += [piece for path in paths for piece in reached(read(path), case)]
     return hashlib.sha256("\n\n".join(parts).encode()).hexdigest()[:12]

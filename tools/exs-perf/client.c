@@ -29,7 +29,7 @@ static bool ask(struct perf *p)
 	if (!a.err && le32toh(a.magic) == PERF_MAGIC)
 		return true;
 	err = a.err ? le32toh(a.err) : EPROTO;
-	say("%s: the server refuses: %s%s", p->o->ep.host, strerror(err), net_call_advice(err));
+	say("%s: the server refuses: %s: see what it says there", p->o->ep.host, strerror(err));
 	return false;
 }
 

@@ -43,8 +43,8 @@ struct exs_vector {
 struct exs_vector *exs_vector_alloc(size_t bvecs, u32 count);
 
 /*
- * Append the pages of @piece, memory: of its region, or pinned for the vector. @access: as
- * below. Sleeps. Return: 0, or an error of a region.
+ * Append the pages of @piece, which is memory of a region, or is pinned for the vector. @access:
+ * as below. Sleeps. Return: 0, or an error of a region.
  */
 int exs_vector_add(struct exs_vector *v, const struct exs_sqe_iovec *piece, u32 access);
 

@@ -64,7 +64,7 @@ static const struct mmu_notifier_ops exs_watched_ops = {
 };
 
 /* A signal came while a notifier was registered: nothing was done yet. */
-int exs_mm_errno(int err)
+int exs_notifier_errno(int err)
 {
 	return err == -EINTR ? -ERESTARTNOINTR : err;
 }
@@ -74,7 +74,7 @@ int exs_watch_begin(struct exs_watch *w, unsigned long start, unsigned long len)
 	struct mmu_notifier *notifier = mmu_notifier_get(&exs_watched_ops, current->mm);
 
 	if (IS_ERR(notifier))
-		return exs_mm_errno(PTR_ERR(notifier));
+		return exs_notifier_errno(PTR_ERR(notifier));
 	w->in = container_of(notifier, struct exs_watched, notifier);
 	w->node.start = start;
 	w->node.last = start + len - 1;

@@ -36,7 +36,7 @@ int exs_watch_begin(struct exs_watch *w, unsigned long start, unsigned long len)
 void exs_watch_end(struct exs_watch *w);
 
 /* The errno for @err of a registration of a notifier: after a signal it is tried again. */
-int exs_mm_errno(int err);
+int exs_notifier_errno(int err);
 
 static inline bool exs_watch_unmapped(const struct exs_watch *w)
 {

@@ -631,7 +631,9 @@ void exs_lane_return_again(struct exs_op *op, struct socket *sock)
 	struct exs_lane *lane = op->foreign.lane;
 
 	op->foreign.offered = false;
-	exs_op_again(op, sock);
+	/* A thread in exs_lane_wait_cancelled() may wait for an operation that has ended. */
+	if (exs_op_again(op, sock))
+		exs_lane_tell(sock->sk);
 	exs_lane_returned(lane);
 }
 

@@ -5,7 +5,6 @@
 #include <linux/net.h>
 #include <linux/sched.h>
 #include <linux/slab.h>
-#include <linux/wait_bit.h>
 
 #include "../../core/stats.h"
 #include "inflight.h"
@@ -190,19 +189,16 @@ undo:
 	return err;
 }
 
-void exs_op_again(struct exs_op *op, struct socket *sock)
+int exs_op_again(struct exs_op *op, struct socket *sock)
 {
 	int err;
 
 	refcount_inc(&op->ref);
 	err = exs_op_issue(op, sock);
-	if (err) {
+	if (err)
 		exs_op_complete(op, err, 0, 0);
-		/* A thread in exs_lane_wait_cancelled() may wait for this operation. */
-		smp_mb();
-		wake_up_var(op->sk);
-	}
 	exs_op_put(op);
+	return err;
 }
 
 int exs_ops_init(void)

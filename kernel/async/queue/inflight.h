@@ -20,7 +20,7 @@
  * more, and cancel finds nothing: the memory is there, by reference, so nothing
  * else can have taken its address.
  *
- * What an operation has besides, its kind defines: see op.h, in op/.
+ * The state of each kind is in the union below; its functions are in op/ and ordinary/.
  */
 #ifndef EXS_ASYNC_INFLIGHT_H
 #define EXS_ASYNC_INFLIGHT_H
@@ -65,7 +65,7 @@ struct exs_vector;
  * @offer_return: of an accept whose token is an offer: it took a connection, or will not
  *	take one
  * @offer_again: the same; the operation stops being a token, and is in flight again:
- *	exs_op_again()
+ *	exs_op_again(). Both, or NULL: only for accepts whose tokens are offers
  */
 struct exs_op_def {
 	u32 msg_flags;
@@ -300,8 +300,11 @@ bool exs_op_complete(struct exs_op *op, long res, u32 flags, u32 token);
 /* Post no event for an operation in flight: its call has returned the result. */
 void exs_op_discard(struct exs_op *op);
 
-/* A completed operation is in flight again. It ends with an event, whatever happens. */
-void exs_op_again(struct exs_op *op, struct socket *sock);
+/*
+ * A completed operation is in flight again. It ends with an event, whatever happens. Return: 0, or
+ * a negative errno: it has ended.
+ */
+int exs_op_again(struct exs_op *op, struct socket *sock);
 
 /*
  * The canceller's half of the protocol above. exs_op_claim_cancel() (under

@@ -332,7 +332,7 @@ static struct exs_mm_link *exs_mm_link_new(struct exs_queue *q)
 	notifier = mmu_notifier_get(&exs_mm_ops, current->mm);
 	if (IS_ERR(notifier)) {
 		kfree(link);
-		return ERR_PTR(exs_mm_errno(PTR_ERR(notifier)));
+		return ERR_PTR(exs_notifier_errno(PTR_ERR(notifier)));
 	}
 	link->mm = container_of(notifier, struct exs_mm, notifier);
 	link->queue = q;

@@ -12,7 +12,7 @@
  *   walk.c    the operations in flight, of all sockets or of one
  *   timeout.h, timeout.c    those that take too long
  *   mm.h, mm.c              the end of the address space ends its operations
- *   token.h, token.c        accepted connections that nobody has claimed
+ *   token.h, token.c        accepted connections, and offers, on their way to a descriptor
  *
  * Two lifetimes. The file is what programs see: descriptors and mappings keep
  * it, and its release makes the queue dead, which cancels its operations. The

@@ -138,16 +138,18 @@ static bool machine_idle(void)
  * One look would miss an event that comes a little too early for the next step, which then finds it there as if it had
  * caused it. The watch cannot fail without a defect: only the next step may cause an event, however late it is.
  * It is counted in looks at which the machine had nothing else to do, and not in time, which passes for a machine that
- * is held up, too. Where a thread of the case spins it never is idle: then it ends after WATCH_BUSY times as many.
+ * is held up, too. Where a thread of the case spins it never is idle: then it ends after WATCH_BUSY times as many
+ * looks, but not before the time has passed.
  */
 void no_event(exs_qhandle_t q)
 {
+	double end = now() + watch_ms() / 1000.0;
 	int idle = WATCH_LOOKS, looks = idle * WATCH_BUSY;
 	struct timeval none = {};
 	bool now_idle;
 	exs_event_t ev;
 
-	while (idle > 0 && looks-- > 0) {
+	while (idle > 0 && (looks-- > 0 || now() < end)) {
 		now_idle = machine_idle();
 		idle -= now_idle;
 		if (must(exs_qdequeue(q, &ev, 1, &none)))

@@ -346,6 +346,7 @@ static void races(void)
 			;
 	}
 	no_event(q);
+	must_be(queue_attr(q, EXS_ATTR_SUBMITTED), queue_attr(q, EXS_ATTR_POSTED));
 	pair_close(&p);
 }
 
@@ -368,6 +369,7 @@ static void gone(void)
 	close(p.s);
 	all_end(other, 0);
 	no_event(other);
+	must_be(queue_attr(other, EXS_ATTR_SUBMITTED), queue_attr(other, EXS_ATTR_POSTED));
 	/* Left behind. */
 	pair_open(&p);
 	set_long(p.s, SO_ASYNC_RECV_TIMEOUT, 1, 0);
