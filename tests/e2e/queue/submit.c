@@ -240,7 +240,10 @@ static void in_order(void)
 
 enum { JOINED = 16, JOINED_MAX = 3000, PAGE = 4096 };
 
-/* Each across two pages; @len: 0: of any lengths. Return: bytes. */
+/*
+ * Each but the first across two pages: an odd number of pieces, so that the last does not just fit. @len: 0: of any
+ * lengths. Return: bytes.
+ */
 static size_t fill_joined(exs_op_t *sends, char *buf, size_t len, int round)
 {
 	size_t total = 0;
@@ -250,7 +253,7 @@ static size_t fill_joined(exs_op_t *sends, char *buf, size_t len, int round)
 		exs_op_t *op = &sends[i];
 
 		op->exs_op_len = len ?: (size_t)(1 + (round * 7919 + i * i * 131) % (i % 3 ? 300 : JOINED_MAX));
-		op->exs_op_buf = buf + i * PAGE + PAGE - op->exs_op_len / 2;
+		op->exs_op_buf = buf + i * PAGE + (i ? PAGE - op->exs_op_len / 2 : 0);
 		data_fill(round, total, op->exs_op_buf, op->exs_op_len);
 		total += op->exs_op_len;
 	}
