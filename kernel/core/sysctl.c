@@ -152,20 +152,28 @@ static void exs_sysctl_defaults(struct exs_sysctls *s)
 	};
 }
 
-/* Registers a copy of @table. With @xn, each .data is an offset there. */
+/* If @xn is not NULL, each .data is an offset there, and becomes an address. */
+static void exs_sysctl_copy(struct ctl_table *to, const struct ctl_table *from, int n,
+			    struct exs_net *xn)
+{
+	for (; n; n--, to++, from++) {
+		*to = *from;
+		if (xn)
+			to->data = (void *)xn + (unsigned long)from->data;
+	}
+}
+
+/* Registers a copy of @table: of sysctls in @xn, or, if that is NULL, of the machine's. */
 static struct ctl_table_header *
 exs_sysctl_register(struct net *net, const struct ctl_table *table, int n, struct exs_net *xn)
 {
 	struct ctl_table_header *header;
 	/* The empty entry at the end is for older kernels. */
-	struct ctl_table *copy = kcalloc(n + 1, sizeof(*table), GFP_KERNEL_ACCOUNT);
-	int i;
+	void *copy = kcalloc(n + 1, sizeof(*table), GFP_KERNEL_ACCOUNT);
 
 	if (!copy)
 		return NULL;
-	memcpy(copy, table, n * sizeof(*table));
-	for (i = 0; xn && i < n; i++)
-		copy[i].data = (void *)xn + (unsigned long)table[i].data;
+	exs_sysctl_copy(copy, table, n, xn);
 	header = register_net_sysctl_sz(net, "net/exs", copy, n);
 	if (!header)
 		kfree(copy);
